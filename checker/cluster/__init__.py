@@ -7,8 +7,6 @@ cluster, `seeds` calls a function for many seeds. Only `ray_transport` imports R
     explore(model, limits, workers=Ray("10.0.0.5:6379"))       # one process for each core of that cluster
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

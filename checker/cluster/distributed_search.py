@@ -13,8 +13,6 @@ The driver holds counts only; rows and fingerprints stay at the parts and go fro
 - The path of a finding is rebuilt here by the plain engine, and its last row must be the one that the part reached.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence

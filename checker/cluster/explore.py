@@ -4,8 +4,6 @@ The files of the parts are in a folder that all machines share (`Checkpoint.fold
 machine. In the second case a lost part can be replaced only on its machine.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import uuid

@@ -8,8 +8,6 @@ Rules:
 - Results that are passed to other parts stay in Ray's object store; the driver has only references to them.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

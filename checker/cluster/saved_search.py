@@ -5,8 +5,6 @@ each save and renamed, so that the previous save stays valid until then. The pat
 and rebuilt.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -3,8 +3,6 @@
 Each call is independent, so a lost machine costs only the calls that ran there; Ray repeats them elsewhere.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait

@@ -5,8 +5,6 @@ call of another part, and goes there directly. The calls of a part are carried o
 started. `LocalTransport` keeps all parts in this process, for tests and for one part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 

@@ -3,8 +3,6 @@
 Kernels get only views of these arrays, new ones for each call.
 """
 
-from __future__ import annotations
-
 import math
 import mmap
 import sys

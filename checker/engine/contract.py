@@ -7,8 +7,6 @@ Every call of a function of a model passes through this module. An exception in 
 a ModelError that names the function, its file, the values or the result, and what would be right.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Iterable
 from enum import Enum

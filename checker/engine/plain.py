@@ -7,8 +7,6 @@ For liveness, it keeps all rows with their successors.
         print(found.prop.name, found.depth, [step.row for step in found.path])
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 This module is separate from the engines, so that commands without a search need not import psutil.
 """
 
-from __future__ import annotations
-
 import resource
 import signal
 import threading

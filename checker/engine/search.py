@@ -9,8 +9,6 @@ Rules:
 - Work is counted between two rounds, so that it does not depend on the number of workers.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ in the same order, so the n-th successor means the same to both. A path that the
 rebuilt here, which checks the tables at every step.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 

@@ -16,8 +16,6 @@ them is kept. Rules:
 Source: Ip and Dill, "Better verification through symmetry" (1996).
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections import Counter

@@ -5,8 +5,6 @@ states. Its buffers belong to it alone. All tasks call kernels, which release th
 tables that nobody changes at that time.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

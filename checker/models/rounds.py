@@ -10,8 +10,6 @@ equals its vote. On a message of a decided server it also decides for that serve
 equals this vote and the leader itself has been heard.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from checker.engine.model import Finding, Model, Property, Read

@@ -11,8 +11,6 @@ Rules of this module:
 - A note that repeats the caption has the caption's words: a table then omits it, and a picture needs it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any

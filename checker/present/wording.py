@@ -8,8 +8,6 @@ with short paths: `create c1-lock-0`. Rules of the second vocabulary (`short_pat
 - A caption shows a reply without the path of its request (`brief`); a diagram shows requests and replies in full.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -7,8 +7,6 @@ Source: Junqueira, Reed, Serafini, "Zab" (DSN 2011), section 2 (Integrity, Total
 primary order, Primary integrity).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise, permutations
 from typing import Any

@@ -4,8 +4,6 @@ The differences are facts of `checker.models.ensemble.effects`. Each property is
 state that needs such effects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

@@ -10,8 +10,6 @@ server waits for messages of its kind.
 Source: the TLA+ specifications of ZooKeeper: consistency of logs; bad states, acks, proposals, commits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 

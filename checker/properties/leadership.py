@@ -4,8 +4,6 @@ Sources: "Zab" (DSN 2011), section 4 (claims on established leaders); the TLA+ s
 leader log completeness, no loss of a committed log); requirements R4, R9, R11.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

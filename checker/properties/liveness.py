@@ -13,8 +13,6 @@ Rules of this module:
   allows. A run that ends for such a reason is shown like any other; give a scenario bounds that leave room.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from itertools import combinations, permutations
 

@@ -7,8 +7,6 @@ Sources: Shraer, Reed, Malkhi, Junqueira: Dynamic Reconfiguration of Primary/Bac
 `QuorumPeer.processReconfig`, `Leader.tryToCommit`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -8,8 +8,6 @@ Rules of this module: a text comes from a declaration, from the list of requirem
 new property needs no change here.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping

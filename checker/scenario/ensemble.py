@@ -9,8 +9,6 @@ it. The parts of the server that the specification of leading and following omit
 `spec.zab` and of the model state them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -7,8 +7,6 @@ Servers are read by `checker.scenario.servers`. Rules of this module:
 - A key that would change nothing in this run is an error, because its author expects more of the run than it checks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ A file has the name from the scenario (or from `dynamicConfigFile`). `Files.text
 repeated without the files.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from difflib import get_close_matches

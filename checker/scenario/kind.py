@@ -8,8 +8,6 @@ violations, and the actions that may not fire. Rules of this module:
 - The expectations of a scenario do not apply to a run with an added variant, or with the defects of an added release.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -7,8 +7,6 @@ Rules of this module:
 - A key that changes nothing at its action is an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any

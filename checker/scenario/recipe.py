@@ -4,8 +4,6 @@ Rules of this module: every bound of the model is described in words; a value th
 so is a variant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from checker.job import Job

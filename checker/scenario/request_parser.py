@@ -14,8 +14,6 @@ A list of requests is a multi, `{one of: [...]}` a choice. Data is not given: ea
 followed by fields of the reply, in the notation of `checker.models.service.observations.field_of`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -20,8 +20,6 @@ finding is therefore a run of the whole model, and its trace begins with the ope
 for this opening and this network only, and the bounds of the job say so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any

@@ -18,8 +18,6 @@ Rules of this module: every struct is decoded strictly, so that no value is conv
 a field is an error that names the nearest field.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, TypeVar
 

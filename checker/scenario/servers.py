@@ -9,8 +9,6 @@ A server, and an entry of the plan, may have `like: 3.8.4`, a release whose know
 nothing in a run are left out; a variant by name that changes nothing is an error, as for the whole ensemble.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

@@ -6,8 +6,6 @@ Every statement is a number of the swarm or comes from its judgement.
 same figures give the same bytes: no date, and ids from a fixed salt.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections.abc import Sequence

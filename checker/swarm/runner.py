@@ -8,8 +8,6 @@ A walk is a function of the seed and of its number. Rules:
   must reach the same state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

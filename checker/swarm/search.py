@@ -9,8 +9,6 @@ exhaustive search finishes, most of the time is that of Python functions, which 
 - Walks that end at a limit of time or at an interrupt count as far as they came.
 """
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import signal

@@ -13,8 +13,6 @@ Every run that is considered is executed, and the finding is evaluated at its en
 Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input" (2002).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise

@@ -8,8 +8,6 @@ A walker has the buffers of the kernel and the walks of its present part. The ta
 runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any

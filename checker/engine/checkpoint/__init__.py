@@ -8,8 +8,6 @@ This file has the parameters. It imports no other part of the engine than `model
 the kernels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -12,8 +12,6 @@ Rules:
   folder of its own below it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -4,8 +4,6 @@ The head names files and gives sizes. A forged head must therefore not reach any
 names come from a fixed set, numbers have bounds, and unknown fields are errors.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, TypeVar
 

@@ -8,8 +8,6 @@ A state has the judgement of its parent, except for the bundles that read someth
 The rules of `move_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

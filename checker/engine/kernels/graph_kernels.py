@@ -10,8 +10,6 @@ component if it was examined, and 0 if no open state reaches it.
 The rules of `move_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

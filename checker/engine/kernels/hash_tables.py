@@ -16,8 +16,6 @@ fingerprints are new.
 The rules of `search_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -12,8 +12,6 @@ With QUORATE_DEBUG=1 in the environment kernels check every index; without it, a
 silently.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

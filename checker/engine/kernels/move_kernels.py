@@ -20,8 +20,6 @@ fingerprint and the affected bundles.
 All arrays are allocated by the caller, all integers unsigned: a signed index costs a branch.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -13,8 +13,6 @@ The last home is followed by `SPARE` slots, so that a search never begins again 
 of bits of the remainder. The rules of `hash_tables` apply.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -13,8 +13,6 @@ In a symmetric search, the fingerprint of a row is the same for all rows that di
 The rules of `hash_tables` apply: nothing is allocated here, all integers are unsigned.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

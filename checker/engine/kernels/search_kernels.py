@@ -5,8 +5,6 @@ those of `move_kernels`. If the memo lacks an entry, its key is recorded and the
 table and the row is tried again. Nothing is allocated here.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -22,8 +22,6 @@ probabilistic guarantees of finding bugs" (2010); Steele and others, "Fast split
 (2014).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -16,8 +16,6 @@ and passed as ordinals to `checker.engine.liveness.lasso`, which checks them wit
 The additional memory is known in advance: NEEDED bytes per state.
 """
 
-from __future__ import annotations
-
 import mmap
 import tempfile
 import time

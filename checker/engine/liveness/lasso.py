@@ -9,8 +9,6 @@ before it is reported. The replay of a saved run makes the same check. Rules:
 - A run for RECOVERABLE has no loop if it ends in a state without a successor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ for each component whether a run may stay: whether no move leaves it (RECOVERABL
 unit of fairness that can happen in every state is the unit of a move inside.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar

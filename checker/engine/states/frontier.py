@@ -6,8 +6,6 @@ bytes) go to an unnamed temporary file, which disappears with the process; for a
 fingerprint too (fourteen bytes).
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -13,8 +13,6 @@ Rules:
 - Any worker may store or wake a block. Tables do not change at that time.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

@@ -19,8 +19,6 @@ Rules: numbers only grow. Cells and nodes share one sequence of ids, so that the
 identifies its subject.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b

@@ -6,8 +6,6 @@ only in rows where none of its projections says "never". Properties with identic
 their values are looked up only once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple

@@ -11,8 +11,6 @@ rarely differ.
 Rule: an entry once written never changes.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from functools import partial

@@ -12,8 +12,6 @@ Sources: `FastLeaderElection.lookForLeader` (each poll has a timeout); `Leader.l
 `shutdown`; `LearnerHandler.run`; `FinalRequestProcessor`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import Enum
 from itertools import pairwise

@@ -7,8 +7,6 @@ parts that some property reads: `Read(HISTORY, part(Part.COMMITTED))`. Rules of 
 - Information that the present state contains is not repeated here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any

@@ -4,8 +4,6 @@ Projections are deliberately small. The values that a rule reads from five serve
 a rule reads the leader that each server follows, not whole servers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

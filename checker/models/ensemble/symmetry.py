@@ -12,8 +12,6 @@ of this module:
 Source: ZooKeeper, `FastLeaderElection.totalOrderPredicate`, where ids are compared.
 """
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

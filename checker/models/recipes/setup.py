@@ -3,8 +3,6 @@
 Everything here is plain data, which scenarios make; `build` makes columns, actors and rules of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

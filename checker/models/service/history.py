@@ -3,8 +3,6 @@
 Updates are recognised by their data (see `scripts`), sequential names by their ten digits.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any
