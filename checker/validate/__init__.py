@@ -116,16 +116,16 @@ def validate(
 
 def _firsts(paths: Sequence[Path]) -> dict[Sid, Path]:
     """The journal of each server."""
-    found: dict[Sid, Path] = {}
+    journals: dict[Sid, Path] = {}
     for path in paths:
         first = next(read(path))
         if not isinstance(first, StartRecord):
             raise JournalError(path, 1, "it begins with a torn line; a journal begins with a start record")
-        if first.sid in found:
-            other = found[first.sid]
-            raise JournalError(path, 1, f"server {first.sid} has another journal, {other}; name one for each server")
-        found[first.sid] = path
-    return dict(sorted(found.items()))
+        if first.sid in journals:
+            journal = journals[first.sid]
+            raise JournalError(path, 1, f"server {first.sid} has another journal, {journal}; name one for each server")
+        journals[first.sid] = path
+    return dict(sorted(journals.items()))
 
 
 # One server alone.
@@ -239,10 +239,10 @@ class Ensemble:
         self._ends = [{life.last for life in track.lives} for track in tracks]
         self._servers = [start.server for start in starts]
         servers: dict[Sid, Server] = {server.sid: server for server in self._servers}
-        begun = starts[0].record
-        assert isinstance(begun, StartRecord)  # a journal begins with a start record
+        first = starts[0].record
+        assert isinstance(first, StartRecord)  # a journal begins with a start record
         self.past = GlobalHistory(servers)
-        self.held = Invariants(self.past, servers, begun.zab)
+        self.held = Invariants(self.past, servers, first.zab)
         if any(server.view.voters - servers.keys() for server in self._servers):
             self.held.leave_out(UNKNOWN_DISKS)
         for server in self._servers:
@@ -279,13 +279,13 @@ class Ensemble:
         else:
             need = self._needed.of[track.sid][number]
             beyond = number in self._needed.beyond[track.sid]
-            sent = NONE if need == NONE or beyond else sender_of(need)[1]
+            source = NONE if need == NONE or beyond else sender_of(need)[1]
             if beyond:
                 self.past.given_by(record.event)
                 self.held.leave_out(UNKNOWN_DISKS)
                 self._leave_refinement("not judged after a record that reads what is in no journal any more")
             floor = self.past.floor
-            self.past.stepped(number, before, stepped, record.event, effects, sent, first=record.first)
+            self.past.stepped(number, before, stepped, record.event, effects, source, first=record.first)
             if server.view is not before.view and server.view != before.view:
                 self._look_at(server, before.view)
                 self._leave_refinement("not judged after a change of the configuration")
@@ -315,6 +315,6 @@ class Ensemble:
         broken = self.refinement.stepped(before, record.event, after, effects, floor)
         if not broken:
             return None
-        clause, others = named(broken)
+        clause, details = named(broken)
         where = (track.path, record.line, record.time, track.sid)
-        return Mismatch(*where, text_of(record.event), clause, others, REFINEMENT)
+        return Mismatch(*where, text_of(record.event), clause, details, REFINEMENT)

@@ -69,16 +69,14 @@ def event_of(plain: Json) -> Event:
 
 def _struct(plain: Json, known: Mapping[str, type], what: str) -> Any:
     if not isinstance(plain, list) or not plain or plain[0] not in known:
-        shown = plain[0] if isinstance(plain, list) and plain else plain
-        raise CodecError(
-            f"unknown {what} {str(shown)[:60]!r}; write one of {', '.join(known)}, and its fields behind it"
-        )
+        tag = plain[0] if isinstance(plain, list) and plain else plain
+        raise CodecError(f"unknown {what} {str(tag)[:60]!r}; write one of {', '.join(known)}, and its fields behind it")
     cls = known[plain[0]]
     readers = _readers_of(cls)
     if len(plain) != len(readers) + 1:
         names = ", ".join(name for name, _ in readers)
         raise CodecError(f"{plain[0]} has {len(plain) - 1} fields; it must have {len(readers)}: {names}")
-    return cls(*[read(plain[place]) for place, (_, read) in enumerate(readers, start=1)])
+    return cls(*[reader(plain[place]) for place, (_, reader) in enumerate(readers, start=1)])
 
 
 @cache
@@ -99,14 +97,14 @@ def _reader(where: str, hint: Any) -> Reader:
     if hint == ROWS[0]:
         return partial(_txns, where)
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
-        read = _reader(where, get_args(hint)[0])
-        return lambda plain: None if plain is None else read(plain)
+        reader = _reader(where, get_args(hint)[0])
+        return lambda plain: None if plain is None else reader(plain)
     if hint is View:
         return view_of
     if issubclass(hint, Enum):
         return partial(_member, where, hint)
-    known = MESSAGES if issubclass(hint, Message) else VOTES
-    return lambda plain: _struct(plain, known, where)
+    classes = MESSAGES if issubclass(hint, Message) else VOTES
+    return lambda plain: _struct(plain, classes, where)
 
 
 def _plain(where: str, cls: type, plain: Json) -> Any:
@@ -119,11 +117,11 @@ def _member(where: str, cls: type[Enum], plain: Json) -> Enum:
     try:
         return cls(plain)
     except ValueError:
-        raise CodecError(f"{where} is {plain!r}; write one of {[each.value for each in cls]}") from None
+        raise CodecError(f"{where} is {plain!r}; write one of {[member.value for member in cls]}") from None
 
 
 def _txns(where: str, plain: Json) -> tuple[Txn, ...]:
-    return tuple(_txn(where, each) for each in _list(where, plain))
+    return tuple(_txn(where, item) for item in _list(where, plain))
 
 
 def _list(where: str, plain: Json) -> list[Any]:
@@ -156,13 +154,13 @@ def _txn(where: str, plain: Json) -> Txn:
     if len(pair) != 2 or type(pair[0]) is not int:
         raise CodecError(f"{where} is {str(plain)[:60]!r}; a transaction is [zxid, value]")
     key = (pair[0], _value(where, pair[1]))
-    found = _INTERNED.get(key)
-    if found is None:
+    txn = _INTERNED.get(key)
+    if txn is None:
         if len(_INTERNED) >= 1 << 16:
             for old in list(_INTERNED)[: 1 << 15]:
                 del _INTERNED[old]
-        found = _INTERNED[key] = Txn(*key)
-    return found
+        txn = _INTERNED[key] = Txn(*key)
+    return txn
 
 
 def view_of(plain: Json) -> View:
@@ -266,12 +264,12 @@ class PlainEncoder:
 
 
 def _plain_view(view: View) -> Json:
-    quorums, others = view.quorums, {"observers": sorted(view.observers), "version": view.version}
+    quorums, rest = view.quorums, {"observers": sorted(view.observers), "version": view.version}
     if isinstance(quorums, Majority):
-        return {"voters": sorted(quorums.members), **others}
+        return {"voters": sorted(quorums.members), **rest}
     # Lists, not tuples: the result is compared with data from a journal.
     groups = [[gid, list(servers)] for gid, servers in quorums.groups]
-    return {"groups": groups, "weights": list(map(list, quorums.weights)), "silent": sorted(quorums.silent), **others}
+    return {"groups": groups, "weights": list(map(list, quorums.weights)), "silent": sorted(quorums.silent), **rest}
 
 
 def summary(txns: Sequence[Txn]) -> Json:
@@ -280,8 +278,8 @@ def summary(txns: Sequence[Txn]) -> Json:
     """
     if not txns:
         return [0]
-    each = b"".join(txn.zxid.to_bytes(8, "big", signed=True) + digest_in(txn.value).encode() for txn in txns)
-    return [len(txns), txns[0].zxid, txns[-1].zxid, blake2b(each, digest_size=8).hexdigest()]
+    content = b"".join(txn.zxid.to_bytes(8, "big", signed=True) + digest_in(txn.value).encode() for txn in txns)
+    return [len(txns), txns[0].zxid, txns[-1].zxid, blake2b(content, digest_size=8).hexdigest()]
 
 
 def digest_in(value: str | Reconfiguration) -> str:
@@ -312,11 +310,11 @@ def fits(written: Json, fact: Any) -> bool:
     ours = _encode_fact.struct(fact)
     if not isinstance(written, list) or len(written) != len(ours):
         return False
-    for said, own in zip(written, ours, strict=True):
-        if not isinstance(own, tuple):
-            if said != own:
+    for theirs, our_value in zip(written, ours, strict=True):
+        if not isinstance(our_value, tuple):
+            if theirs != our_value:
                 return False
-        elif not isinstance(said, list) or not said or not _ends_so(said, own):
+        elif not isinstance(theirs, list) or not theirs or not _ends_so(theirs, our_value):
             return False
     return True
 

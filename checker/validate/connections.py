@@ -116,7 +116,7 @@ class _Cost(NamedTuple):
     late: int = 0
 
     def plus(self, other: _Cost) -> _Cost:
-        return _Cost(*(one + another for one, another in zip(self, other, strict=True)))
+        return _Cost(*(ours + another for ours, another in zip(self, other, strict=True)))
 
 
 def _unmatched(sent: Stream, read: Stream) -> int:
@@ -170,15 +170,15 @@ class _Search:
         serial = count(0, -1)  # among equal estimates, the newest place is the next
         waiting: list[tuple[_Cost, int, _Cost, _Place, _Path]] = []
         heappush(waiting, (self._estimates[0][0], next(serial), _Cost(), _Place(), None))
-        done: set[tuple[int, int, tuple[int, ...]]] = set()
+        visited: set[tuple[int, int, tuple[int, ...]]] = set()
         while True:
             _, _, cost, place, path = heappop(waiting)
             if place.row == len(self._made) and place.column == len(self._accepted):
                 return _along(path)
             key = place.row, place.column, tuple(sorted(self._firsts[row] for row in place.unanswered))
-            if key in done:
+            if key in visited:
                 continue
-            done.add(key)
+            visited.add(key)
             for step, after, pair in reversed([*self._ways(place)]):
                 total, further = cost.plus(step), path if pair is None else (pair, path)
                 heappush(waiting, (self._estimate(total, after), next(serial), total, after, further))
@@ -189,39 +189,39 @@ class _Search:
     def _ways(self, place: _Place) -> Iterator[tuple[_Cost, _Place, Pair | None]]:
         """The ways to go on, the preferred one first: the cost, the next place, and the pair on the way."""
         row, column, unanswered = place
-        one = self._made[row] if row < len(self._made) else None
-        other = self._accepted[column] if column < len(self._accepted) else None
+        made = self._made[row] if row < len(self._made) else None
+        accepted = self._accepted[column] if column < len(self._accepted) else None
         late = self._late(place)
         if late is not None:
-            assert other is not None
-            left = tuple(each for each in unanswered if each != late)
+            assert accepted is not None
+            rest = tuple(unanswered_row for unanswered_row in unanswered if unanswered_row != late)
             cost = self._cost(late, column, late=1)
-            yield cost, self._behind(row, column, left), (self._made[late], other)
-        if one is not None and other is not None:
-            yield self._cost(row, column), self._behind(row + 1, column, unanswered), (one, other)
-        if one is not None and one.read:
-            yield _Cost(len(one.read)), _Place(row + 1, column, unanswered), (one, None)
-        elif one is not None:
+            yield cost, self._behind(row, column, rest), (self._made[late], accepted)
+        if made is not None and accepted is not None:
+            yield self._cost(row, column), self._behind(row + 1, column, unanswered), (made, accepted)
+        if made is not None and made.read:
+            yield _Cost(len(made.read)), _Place(row + 1, column, unanswered), (made, None)
+        elif made is not None:
             yield _Cost(), _Place(row + 1, column, (*unanswered, row)), None
-        if other is not None and late is None:
-            yield _Cost(len(other.read)), self._behind(row, column, unanswered), (None, other)
+        if accepted is not None and late is None:
+            yield _Cost(len(accepted.read)), self._behind(row, column, unanswered), (None, accepted)
 
     def _cost(self, row: int, column: int, late: int = 0) -> _Cost:
         """The cost of a pair. Behind the first packet that the other side did not send, all are counted."""
-        one, other = self._made[row], self._accepted[column]
-        packets = _unmatched(one.sent, other.read) + _unmatched(other.sent, one.read)
+        made, accepted = self._made[row], self._accepted[column]
+        packets = _unmatched(made.sent, accepted.read) + _unmatched(accepted.sent, made.read)
         to_learner, to_leader = self._preceding
-        early = int(to_learner.before(one.sent.records[0]) >= other.read.records[0])
-        if one.read and other.sent:
-            early += to_leader.before(other.sent.records[0]) >= one.read.records[0]
+        early = int(to_learner.before(made.sent.records[0]) >= accepted.read.records[0])
+        if made.read and accepted.sent:
+            early += to_leader.before(accepted.sent.records[0]) >= made.read.records[0]
         return _Cost(packets, early, late)
 
     def _late(self, place: _Place) -> int | None:
         """The oldest unanswered row that the next column may belong to."""
-        read = self._accepted[place.column].read if place.column < len(self._accepted) else Stream()
-        if len(read) != 1:
+        stream = self._accepted[place.column].read if place.column < len(self._accepted) else Stream()
+        if len(stream) != 1:
             return None
-        return next((row for row in place.unanswered if self._firsts[row] == read.words[0]), None)
+        return next((row for row in place.unanswered if self._firsts[row] == stream.words[0]), None)
 
     def _behind(self, row: int, column: int, unanswered: tuple[int, ...]) -> _Place:
         """The place behind a column. The unanswered rows before it are too old for a later life of the leader."""
@@ -230,8 +230,8 @@ class _Search:
 
 
 def _along(path: _Path) -> list[Pair]:
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     while path is not None:
         pair, path = path
-        found.append(pair)
-    return found[::-1]
+        pairs.append(pair)
+    return pairs[::-1]

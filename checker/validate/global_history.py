@@ -203,8 +203,8 @@ class GlobalHistory:
         image.turn.clear()
         log = image.log.up_to(server.durable.last_zxid)
         before = self.committed.zxids[log.base - 1] if log.base > self._least else self.start
-        known = log.txns[-1].zxid if log.txns else before
-        more = tuple(txn for txn in server.durable.txns if txn.zxid > known)
+        last = log.txns[-1].zxid if log.txns else before
+        more = tuple(txn for txn in server.durable.txns if txn.zxid > last)
         image.log = log.and_then(more)
         for txn in more:
             self._folded(Broadcast(NONE, epoch_of(txn.zxid), txn))
@@ -254,13 +254,13 @@ class GlobalHistory:
         cut = next((effect.zxid for effect in effects if isinstance(effect, Truncate)), None)
         if cut is not None:
             image.log = image.log.up_to(cut)
-        was, now = tree_in_memory(before), tree_in_memory(after)
-        if isinstance(event, Receive) and isinstance(event.packet, Snap) and now is not None:
+        was, tree_after = tree_in_memory(before), tree_in_memory(after)
+        if isinstance(event, Receive) and isinstance(event.packet, Snap) and tree_after is not None:
             image.tree = self._received(after.sid, event.source, event.packet, sent)
-        elif was is None and now is not None:
+        elif was is None and tree_after is not None:
             image.tree = image.log
-        elif was is not None and now is not None and now is not was and image.tree is not None:
-            image.tree = image.tree.and_then(self._beyond(now[len(was) :]))
+        elif was is not None and tree_after is not None and tree_after is not was and image.tree is not None:
+            image.tree = image.tree.and_then(self._beyond(tree_after[len(was) :]))
         snapshot = written(before, after, effects)
         if (new is old and snapshot is None) or cut is not None:
             return
@@ -268,7 +268,7 @@ class GlobalHistory:
             image.log = image.log.and_then(self._beyond(new[len(old) :]))
         else:
             image.log = self._in_snapshot(image, snapshot).and_then(self._beyond(new[len(snapshot.txns) :]))
-        if now is None:
+        if tree_after is None:
             image.tree = None
 
     def _whole_log(self, image: Image) -> Log:
@@ -306,10 +306,10 @@ class GlobalHistory:
         log = image.log
         if image.present and log.base <= self.settled <= image.agreed:
             return log.txns[self.settled - log.base :]
-        known = image.visible
-        if known is None or known.log is not log or known.settled != self.settled or known.start != self.start:
-            known = image.visible = VisibleLog(log, self.settled, self.start, self._visible(log))
-        return known.txns
+        view = image.visible
+        if view is None or view.log is not log or view.settled != self.settled or view.start != self.start:
+            view = image.visible = VisibleLog(log, self.settled, self.start, self._visible(log))
+        return view.txns
 
     def _visible(self, log: Log) -> Txns:
         floor = self.floor
@@ -331,9 +331,9 @@ class GlobalHistory:
             ):
                 yield Broadcast(source, epoch_of(txn.zxid), txn)
             case Receive(packet=Snap()) if image.tree is not None and isinstance(image.server.zab, Learner):
-                held, older = set(image.tree.txns), image.tree.base  # it begins with the committed log up to there
-                gone = tuple(t for t in log.txns if t not in held and not self.committed.is_before(older, t))
-                yield Truncated(sid, image.server.zab.epoch, gone)
+                in_tree, older = set(image.tree.txns), image.tree.base  # it begins with the committed log up to there
+                removed = tuple(t for t in log.txns if t not in in_tree and not self.committed.is_before(older, t))
+                yield Truncated(sid, image.server.zab.epoch, removed)
         is_snap = isinstance(event, Receive) and isinstance(event.packet, Snap)
         for effect in effects:
             if isinstance(effect, Observe):
@@ -367,7 +367,7 @@ class GlobalHistory:
         return unentered and EstablishedEpoch(fact.epoch, fact.leader, fact.initial) in self.history.established
 
     def _folded(self, fact: Fact) -> None:
-        floor, known = self.floor, len(self.history.committed)
+        floor, count = self.floor, len(self.history.committed)
         if isinstance(fact, Delivered):
             fact = replace(fact, txns=tuple(txn for txn in fact.txns if txn.zxid > floor))
         if isinstance(fact, Broadcast) and fact.txn.zxid <= floor and self._is_removed(fact.txn):
@@ -376,7 +376,7 @@ class GlobalHistory:
             self._lost(fact, floor)
         history: History = self._fold((self.history,), fact).values[0]  # type: ignore[union-attr]
         self.history = history
-        for first in history.committed[known:]:
+        for first in history.committed[count:]:
             self.committed.add(first)
 
     def _lost(self, fact: Truncated, floor: int) -> None:
@@ -419,15 +419,15 @@ class GlobalHistory:
             return
         log, places = self.committed, range(place, self.settled)
         older = tuple(FirstCommit(log.txn(n), log.epochs[n]) for n in places)
-        sent = [ProposedTxn(log.proposed[n], log.leaders[n], log.txn(n)) for n in places if log.proposed[n] != NONE]
+        sendings = [ProposedTxn(log.proposed[n], log.leaders[n], log.txn(n)) for n in places if log.proposed[n] != NONE]
         reigns = []
         for reign in self.history.established:
-            begun = tuple(each.txn for each in older if epoch_of(each.txn.zxid) < reign.epoch)
-            reigns.append(replace(reign, initial=(*begun, *reign.initial)))
+            initial = tuple(commit.txn for commit in older if epoch_of(commit.txn.zxid) < reign.epoch)
+            reigns.append(replace(reign, initial=(*initial, *reign.initial)))
         self.history = replace(
             self.history,
             committed=(*older, *self.history.committed),
-            broadcast=tuple(sorted((*sent, *self.history.broadcast), key=order_of_proposal)),
+            broadcast=tuple(sorted((*sendings, *self.history.broadcast), key=order_of_proposal)),
             established=tuple(reigns),
         )
         self.settled = place
@@ -444,19 +444,19 @@ class GlobalHistory:
 
     def _take_out(self, place: int) -> None:
         count = place - self.settled
-        out = {each.txn: self.settled + n for n, each in enumerate(self.history.committed[:count])}
-        kept = []
-        for sent in self.history.broadcast:
-            at = out.get(sent.txn)
-            if at is None:
-                kept.append(sent)
+        out = {commit.txn: self.settled + n for n, commit in enumerate(self.history.committed[:count])}
+        rest = []
+        for proposal in self.history.broadcast:
+            position = out.get(proposal.txn)
+            if position is None:
+                rest.append(proposal)
             else:
-                self.committed.proposed[at], self.committed.leaders[at] = sent.epoch, sent.leader
+                self.committed.proposed[position], self.committed.leaders[position] = proposal.epoch, proposal.leader
         reigns = tuple(
             replace(reign, initial=tuple(txn for txn in reign.initial if txn not in out))
             for reign in self.history.established
         )
         self.history = replace(
-            self.history, committed=self.history.committed[count:], broadcast=tuple(kept), established=reigns
+            self.history, committed=self.history.committed[count:], broadcast=tuple(rest), established=reigns
         )
         self.settled = place

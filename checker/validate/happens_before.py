@@ -57,10 +57,10 @@ class Track:
         self.path, self.sid = path, sid
         self.lines, self.times = array("q"), array("d")
         self.lives: list[Life] = []
-        self.dialled: dict[Sid, list[ConnectionSide]] = {each: [] for each in journaled}
-        self.accepted: dict[Sid, list[ConnectionSide]] = {each: [] for each in journaled}
-        self.notified: dict[Sid, Stream] = {each: Stream() for each in journaled}
-        self.heard: dict[Sid, Stream] = {each: Stream() for each in journaled}
+        self.dialled: dict[Sid, list[ConnectionSide]] = {peer: [] for peer in journaled}
+        self.accepted: dict[Sid, list[ConnectionSide]] = {peer: [] for peer in journaled}
+        self.notified: dict[Sid, Stream] = {peer: Stream() for peer in journaled}
+        self.heard: dict[Sid, Stream] = {peer: Stream() for peer in journaled}
         self._open: dict[Sid, ConnectionSide] = {}
 
     def __len__(self) -> int:
@@ -154,7 +154,7 @@ def happens_before(tracks: list[Track]) -> HappensBefore | Mismatch:
     ways = list(permutations(tracks, 2))
     wrong = [_notified(tracks.index(sender), sender, reader, order) for sender, reader in ways]
     wrong += [_connected(tracks, learner, leader, order) for learner, leader in ways]
-    mismatches = [each for each in wrong if each is not None]
+    mismatches = [result for result in wrong if result is not None]
     return min(mismatches, key=lambda mismatch: mismatch.time) if mismatches else order
 
 
@@ -170,26 +170,26 @@ def _unsent(
 
 
 def _notified(place: int, sender: Track, reader: Track, found: HappensBefore) -> Mismatch | None:
-    sent, heard = sender.notified[reader.sid], reader.heard[sender.sid]
+    sends, heard = sender.notified[reader.sid], reader.heard[sender.sid]
     earliest: dict[int, int] = {}
     latest = 0
     overtaken = 0
-    for number in range(len(sent)):
-        earliest.setdefault(sent.words[number], number)
-        earliest.setdefault(sent.refused[number], number)
+    for number in range(len(sends)):
+        earliest.setdefault(sends.words[number], number)
+        earliest.setdefault(sends.refused[number], number)
     for record, word in zip(heard.records, heard.words, strict=True):
-        here = next((n for n in range(latest, len(sent)) if word in (sent.words[n], sent.refused[n])), None)
-        if here is None:
-            here = earliest.get(word)
-            overtaken += here is not None
-        if here is None:
+        index = next((n for n in range(latest, len(sends)) if word in (sends.words[n], sends.refused[n])), None)
+        if index is None:
+            index = earliest.get(word)
+            overtaken += index is not None
+        if index is None:
             if not any(life.torn for life in sender.lives):
                 return _unsent(sender, reader, record, "notification")
             heard_more = f"server {reader.sid} heard a notification of server {sender.sid} that is not in its journal"
             found.tolerated.append(f"{heard_more}, which has a torn end")
             continue
-        latest = max(latest, here)
-        found.of[reader.sid][record] = _at(place, sent.records[here])
+        latest = max(latest, index)
+        found.of[reader.sid][record] = _at(place, sends.records[index])
     if overtaken:
         found.tolerated.append(f"server {reader.sid} heard {overtaken} notifications of server {sender.sid} behind "
                                "newer ones, as of an older connection")  # fmt: skip
@@ -200,11 +200,11 @@ def _notified(place: int, sender: Track, reader: Track, found: HappensBefore) ->
 
 
 def _connected(tracks: list[Track], learner: Track, leader: Track, found: HappensBefore) -> Mismatch | None:
-    made, accepted = learner.dialled[leader.sid], leader.accepted[learner.sid]
-    for one, other in paired(
-        made, accepted, (_preceding_steps(leader, learner, found), _preceding_steps(learner, leader, found))
+    dialled, accepted = learner.dialled[leader.sid], leader.accepted[learner.sid]
+    for dialling, accepting in paired(
+        dialled, accepted, (_preceding_steps(leader, learner, found), _preceding_steps(learner, leader, found))
     ):
-        wrong = _joined(tracks, learner, leader, one, other, found)
+        wrong = _joined(tracks, learner, leader, dialling, accepting, found)
         if wrong is not None:
             return wrong
     return None
@@ -238,19 +238,19 @@ def _joined(
 def _streamed(
     place: int, sender: Track, reader: Track, sending: ConnectionSide, read: Stream, found: HappensBefore
 ) -> Mismatch | None:
-    sent = sending.sent
+    stream = sending.sent
     need = found.of[reader.sid]
     for number, (record, word) in enumerate(zip(read.records, read.words, strict=True)):
-        if number < len(sent) and sent.words[number] == word:
-            need[record] = _at(place, sent.records[number])
+        if number < len(stream) and stream.words[number] == word:
+            need[record] = _at(place, stream.records[number])
             continue
         life = _life_of(sender, sending)
-        if number < len(sent) or life is None or not _ends_early(sender, life, reader.times[record]):
+        if number < len(stream) or life is None or not _ends_early(sender, life, reader.times[record]):
             values = (("packets of this connection that were sent and read before it", number),)
             return _unsent(sender, reader, record, "packet", values)
         need[record] = _at(place, life.last)
         found.beyond[reader.sid].add(record)
-        if number == len(sent):
+        if number == len(stream):
             found.tolerated.append(f"server {reader.sid} read {len(read) - number} packets of server {sender.sid} that "
                                    f"are not in its journal, which ends at line {sender.lines[life.last]}")  # fmt: skip
     return None
@@ -275,25 +275,25 @@ def merged(tracks: list[Track], needed: HappensBefore) -> Iterator[int | Mismatc
 
     A record whose notification turns out to be an older one needs that one from then on (`needed` is changed).
     """
-    done = [0] * len(tracks)
+    counts = [0] * len(tracks)
     need = [needed.of[track.sid] for track in tracks]
-    left = sum(len(track) for track in tracks)
-    while left:
+    rest = sum(len(track) for track in tracks)
+    while rest:
         chosen, earliest = NONE, 0.0
         for place, track in enumerate(tracks):
-            number = done[place]
+            number = counts[place]
             if number == len(track) or (chosen != NONE and track.times[number] >= earliest):
                 continue
-            wanted = need[place][number]
-            if wanted == NONE or done[wanted >> _SERVER_BITS] > wanted & ((1 << _SERVER_BITS) - 1):
+            needs = need[place][number]
+            if needs == NONE or counts[needs >> _SERVER_BITS] > needs & ((1 << _SERVER_BITS) - 1):
                 chosen, earliest = place, track.times[number]
         if chosen == NONE:
-            if _take_older_notification(tracks, done, needed):
+            if _take_older_notification(tracks, counts, needed):
                 continue
-            yield _knot(tracks, done, need)
+            yield _knot(tracks, counts, need)
             return
-        done[chosen] += 1
-        left -= 1
+        counts[chosen] += 1
+        rest -= 1
         yield chosen
 
 
@@ -304,12 +304,12 @@ def _take_older_notification(tracks: list[Track], done: list[int], needed: Happe
         reader, record = tracks[place], done[place]
         source, _ = sender_of(needed.of[reader.sid][record])
         sender = tracks[source]
-        heard, sent = reader.heard[sender.sid], sender.notified[reader.sid]
+        heard, sends = reader.heard[sender.sid], sender.notified[reader.sid]
         number = bisect_left(heard.records, record)
         if number == len(heard) or heard.records[number] != record:
             continue  # it reads no notification
-        older = [each for each, word in zip(sent.records, sent.words, strict=True)
-                 if each < done[source] and word == heard.words[number]]  # fmt: skip
+        older = [sending for sending, word in zip(sends.records, sends.words, strict=True)
+                 if sending < done[source] and word == heard.words[number]]  # fmt: skip
         if older:
             needed.of[reader.sid][record] = _at(source, older[-1])
             needed.tolerated.append(f"server {reader.sid} heard a notification of server {sender.sid} behind newer "
@@ -324,8 +324,8 @@ def _knot(tracks: list[Track], done: list[int], need: list[array[int]]) -> Misma
     for place, track in enumerate(tracks):
         if done[place] < len(track):
             sender, record = sender_of(need[place][done[place]])
-            what = f"line {track.lines[done[place]]} waits for {tracks[sender].path}:{tracks[sender].lines[record]}"
-            waits.append((track.times[done[place]], place, (f"server.{track.sid}", what)))
+            text = f"line {track.lines[done[place]]} waits for {tracks[sender].path}:{tracks[sender].lines[record]}"
+            waits.append((track.times[done[place]], place, (f"server.{track.sid}", text)))
     _, place, _ = min(waits)
     line, time = tracks[place].event_at(done[place])
     clause = "no order of the steps has every message sent before it is read"

@@ -106,12 +106,12 @@ class Invariants:
         self._counts = {prop.name: Count() for prop in self.properties}
         self._uncounted = 0  # the evaluations with the present answers that are not in the counts
         self.left_out: list[str] = []
-        values = {read: ReadValue(read.projection) for prop in self.properties for read in prop.reads}
-        self._inputs = {prop.name: [values[read] for read in prop.reads] for prop in self.properties}
+        values = {source: ReadValue(source.projection) for prop in self.properties for source in prop.reads}
+        self._inputs = {prop.name: [values[source] for source in prop.reads] for prop in self.properties}
         self._values: dict[str, list[ReadValue]] = {}  # by the column that is read
-        for read, value in values.items():
-            value.readers = [prop.name for prop in self.properties if read in prop.reads]
-            self._values.setdefault(read.column, []).append(value)
+        for source, value in values.items():
+            value.readers = [prop.name for prop in self.properties if source in prop.reads]
+            self._values.setdefault(source.column, []).append(value)
         self._seen: dict[Sid, SeenServer] = {}  # at the last look, as are the next two
         self._history = History()
         self._inside: frozenset[Txn] = frozenset()
@@ -165,55 +165,55 @@ class Invariants:
         stale: set[str] = set()
         for column in self._look():
             value = self._row[column]
-            for read in self._values.get(column, ()):
-                shown = value if read.projection is None else read.projection(value)
-                if read.shown != shown:
-                    read.shown = shown
-                    stale.update(read.readers)
+            for reading in self._values.get(column, ()):
+                present = value if reading.projection is None else reading.projection(value)
+                if reading.shown != present:
+                    reading.shown = present
+                    stale.update(reading.readers)
         return stale
 
     def _answer(self, prop: Property) -> Any:
         inputs = self._inputs[prop.name]
-        shown = [each.shown for each in inputs]
-        if None in shown and any(each.shown is None and each.projection is not None for each in inputs):
+        values = [source.shown for source in inputs]
+        if None in values and any(source.shown is None and source.projection is not None for source in inputs):
             return TRIVIAL
-        return prop.check(*shown)
+        return prop.check(*values)
 
     # The values that properties read.
 
     def _look(self) -> set[str]:
         """Update the row: a column for each server and one for the history, as in a model. Return changed columns."""
-        history, last, known = self._past.history, self._row, self._seen
-        seen = {sid: self._seen_of(sid, image) for sid, image in self._past.images.items()}
-        if last and history is self._history and seen == known:
+        history, last, former = self._past.history, self._row, self._seen
+        servers = {sid: self._seen_of(sid, image) for sid, image in self._past.images.items()}
+        if last and history is self._history and servers == former:
             return set()
-        is_long = max(len(each.whole) for each in seen.values()) > WHOLE
-        inside = _inside(seen, history) if is_long else frozenset()
+        is_long = max(len(server.whole) for server in servers.values()) > WHOLE
+        inside = _inside(servers, history) if is_long else frozenset()
         is_same = bool(last) and inside == self._inside
         row: dict[str, Any] = {
             HISTORY: last[HISTORY] if is_same and history is self._history else _history(history, inside)
         }
-        for sid, each in seen.items():
+        for sid, server in servers.items():
             name = server_name(sid)
-            row[name] = last[name] if is_same and each is known[sid] else _without_inside(each, inside)
-        self._row, self._seen, self._history, self._inside = row, seen, history, inside
+            row[name] = last[name] if is_same and server is former[sid] else _without_inside(server, inside)
+        self._row, self._seen, self._history, self._inside = row, servers, history, inside
         return {name for name, value in row.items() if (old := last.get(name)) is not value and old != value}
 
     def _seen_of(self, sid: Sid, image: Image) -> SeenServer:
         """The server of an image; the same object as at the last look, if it has not changed."""
-        server, log, known = image.server, self._past.log_of(image), self._seen.get(sid)
-        if known is not None and known.log == log and known.server == server:
-            return known
+        server, log, former = image.server, self._past.log_of(image), self._seen.get(sid)
+        if former is not None and former.log == log and former.server == server:
+            return former
         return SeenServer(server, log, (*log, *appended(server)))
 
 
 def _without_inside(seen: SeenServer, inside: frozenset[Txn]) -> Server:
     """A server with its log, without the inside of runs."""
-    shown = replace(seen.server, durable=replace(seen.server.durable, log=_without(seen.log, inside)))
-    if not inside or shown.zab is None or not shown.zab.queue:
-        return shown
-    queue = tuple(each for each in shown.zab.queue if not (isinstance(each, Append) and each.txn in inside))
-    return replace(shown, zab=replace(shown.zab, queue=queue))
+    server = replace(seen.server, durable=replace(seen.server.durable, log=_without(seen.log, inside)))
+    if not inside or server.zab is None or not server.zab.queue:
+        return server
+    queue = tuple(item for item in server.zab.queue if not (isinstance(item, Append) and item.txn in inside))
+    return replace(server, zab=replace(server.zab, queue=queue))
 
 
 def _history(history: History, inside: frozenset[Txn]) -> History:
@@ -221,9 +221,9 @@ def _history(history: History, inside: frozenset[Txn]) -> History:
         return history
     return replace(
         history,
-        established=tuple(replace(each, initial=_without(each.initial, inside)) for each in history.established),
-        committed=tuple(each for each in history.committed if each.txn not in inside),
-        broadcast=tuple(each for each in history.broadcast if each.txn not in inside),
+        established=tuple(replace(reign, initial=_without(reign.initial, inside)) for reign in history.established),
+        committed=tuple(commit for commit in history.committed if commit.txn not in inside),
+        broadcast=tuple(proposal for proposal in history.broadcast if proposal.txn not in inside),
     )
 
 
@@ -240,10 +240,10 @@ def _inside(seen: Mapping[Sid, SeenServer], history: History) -> frozenset[Txn]:
     `spine` is the longest log. Every sequence agrees with it up to `common`, or up to its end if that comes first. A
     run ends at the end of a sequence, at the last delivery of a server, and where the epoch or the proposer changes.
     """
-    spine = max((each.whole for each in seen.values()), key=len)
-    committed = tuple(each.txn for each in history.committed)
-    servers = [sequence for each in seen.values() for sequence in (each.whole, each.log)]
-    sequences = [*servers, committed, *(each.initial for each in history.established)]
+    spine = max((server.whole for server in seen.values()), key=len)
+    committed = tuple(commit.txn for commit in history.committed)
+    servers = [sequence for server in seen.values() for sequence in (server.whole, server.log)]
+    sequences = [*servers, committed, *(reign.initial for reign in history.established)]
     common, ends = len(spine), {0, len(spine)}
     behind: list[Txn] = []
     for sequence in sequences:
@@ -254,15 +254,15 @@ def _inside(seen: Mapping[Sid, SeenServer], history: History) -> frozenset[Txn]:
     for sequence in sequences:
         behind += sequence[common:]
     zxids = [txn.zxid for txn in spine]
-    if any(one >= other for one, other in pairwise(zxids)):
+    if any(low >= high for low, high in pairwise(zxids)):
         return frozenset()
-    for each in seen.values():
-        part = each.server.zab
+    for server in seen.values():
+        part = server.server.zab
         if part is not None:
             ends.add(bisect_right(zxids, part.committed if isinstance(part, Leader) else part.delivered))
     ends.update(_changes(spine, history))
-    kept = {place for end in ends for place in (end - 1, end)}
-    inside = {txn for place, txn in enumerate(spine[:common]) if place not in kept}
+    edges = {place for end in ends for place in (end - 1, end)}
+    inside = {txn for place, txn in enumerate(spine[:common]) if place not in edges}
     return frozenset(inside.difference(behind))
 
 
@@ -276,8 +276,8 @@ def _agreed(sequence: Txns, spine: Txns) -> int:
 
 def _changes(spine: Txns, history: History) -> Iterable[int]:
     """The positions at which the epoch, the proposer, or the epoch of the first commit changes."""
-    proposers = {each.txn: (each.epoch, each.leader) for each in history.broadcast}
-    commits = {each.txn: each.epoch for each in history.committed}
+    proposers = {proposal.txn: (proposal.epoch, proposal.leader) for proposal in history.broadcast}
+    commits = {commit.txn: commit.epoch for commit in history.committed}
     kinds = [(epoch_of(txn.zxid), proposers.get(txn), commits.get(txn)) for txn in spine]
     return [place for place in range(1, len(kinds)) if kinds[place] != kinds[place - 1]]
 

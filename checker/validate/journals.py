@@ -146,12 +146,12 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             yield TornRecord(torn[0])
             torn = None
         if line.journal is not None:
-            begun = _begun(path, number, line)
-            if sid is not None and begun.sid != sid:
-                raise JournalError(path, number, f"server {begun.sid} starts in the journal of server {sid}; "
+            start = _begun(path, number, line)
+            if sid is not None and start.sid != sid:
+                raise JournalError(path, number, f"server {start.sid} starts in the journal of server {sid}; "
                                    "give each server its own file")  # fmt: skip
-            sid, count = begun.sid, 0
-            yield begun
+            sid, count = start.sid, 0
+            yield start
         elif sid is None:
             _check_kind(path)
             problem = 'not a journal: the first line must be a start record, {"journal": 2, ...}'

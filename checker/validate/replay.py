@@ -78,10 +78,10 @@ class Replay:
 
     def restart(self, begun: StartRecord) -> Mismatch | DiskAhead | None:
         """Starts the next life of the server, and compares the contents of its disk with the expected contents."""
-        found = self._compare(begun) if self.checks else None
+        mismatch = self._compare(begun) if self.checks else None
         self.server = self.stepped = Server(begun.sid, begun.view, begun.durable, last_seen=begun.last_seen)
         self.rules, self.zab, self._turn = begun.rules, begun.zab, []
-        return found
+        return mismatch
 
     def step(self, handled: StepRecord) -> Effects | Mismatch:
         """Replays one step; returns its effects, or the reason why it does not fit."""
@@ -110,17 +110,17 @@ class Replay:
 
     def _mismatch_of(self, handled: StepRecord, stepped: ServerStep[Server]) -> Mismatch | None:
         facts = [effect.fact for effect in stepped.effects if isinstance(effect, Observe)]
-        for written, fact in zip(handled.facts, facts, strict=False):
-            if not fits(written, fact):
+        for entry, fact in zip(handled.facts, facts, strict=False):
+            if not fits(entry, fact):
                 clause = "the node observed another fact than the specification"
-                return self._mismatch(handled, clause, (("written", written), ("by the specification", text_of(fact))))
+                return self._mismatch(handled, clause, (("written", entry), ("by the specification", text_of(fact))))
         if len(handled.facts) != len(facts):
             clause = "the node observed more or fewer facts than the specification"
             ours = [text_of(fact) for fact in facts]
             return self._mismatch(handled, clause, (("written", handled.facts), ("by the specification", ours)))
         if handled.digest != digest_of(stepped.effects):
-            asked = [text_of(effect) for effect in stepped.effects]
-            values = (("by the specification", asked), *self._state())
+            effects = [text_of(effect) for effect in stepped.effects]
+            values = (("by the specification", effects), *self._state())
             return self._mismatch(handled, "the effects are not those of the specification", values)
         return None
 
@@ -150,21 +150,21 @@ class Replay:
     # After a restart.
 
     def _compare(self, begun: StartRecord) -> Mismatch | DiskAhead | None:
-        found = begun.durable
+        actual = begun.durable
         last = Durable()
         behind: Durable | None = None
         for last in self._possible():
             half = last if behind is None else replace(behind, accepted_epoch=last.accepted_epoch)
-            if _same(last, found) or _same(half, found):
+            if _same(last, actual) or _same(half, actual):
                 return None
             behind = last
-        if _is_ahead(found, last):
-            what = f"the disk held last zxid {format_zxid(found.last_zxid)} and epochs {_epochs(found)}, the journal "
-            return DiskAhead(begun.line, f"{what}{format_zxid(last.last_zxid)} and {_epochs(last)}")
+        if _is_ahead(actual, last):
+            disk = f"the disk held last zxid {format_zxid(actual.last_zxid)} and epochs {_epochs(actual)}, the journal "
+            return DiskAhead(begun.line, f"{disk}{format_zxid(last.last_zxid)} and {_epochs(last)}")
         values = (
-            ("on disk", f"last zxid {format_zxid(found.last_zxid)}, epochs {_epochs(found)}"),
+            ("on disk", f"last zxid {format_zxid(actual.last_zxid)}, epochs {_epochs(actual)}"),
             ("durable by the journal", f"last zxid {format_zxid(last.last_zxid)}, epochs {_epochs(last)}"),
-            *_first_difference(last, found),
+            *_first_difference(last, actual),
         )
         clause = "after the restart the disk does not hold what was durable before"
         return Mismatch(self.path, begun.line, begun.time, begun.sid, "start", clause, values)
@@ -210,7 +210,7 @@ def _is_ahead(found: Durable, known: Durable) -> bool:
 def _tails_agree(one: Durable, other: Durable, last: int) -> bool:
     """Whether the logs agree up to this zxid, from the point where both are known."""
     first = max(known_from(one), known_from(other))
-    mine, theirs = ([t for t in each.txns if first <= t.zxid <= last] for each in (one, other))
+    mine, theirs = ([t for t in durable.txns if first <= t.zxid <= last] for durable in (one, other))
     return mine == theirs
 
 
@@ -228,7 +228,7 @@ def known_from(durable: Durable) -> int:
 
 def _first_difference(one: Durable, other: Durable) -> tuple[tuple[str, object], ...]:
     first = max(known_from(one), known_from(other))
-    mine, theirs = ({t.zxid: t.value for t in each.txns if t.zxid >= first} for each in (one, other))
+    mine, theirs = ({t.zxid: t.value for t in durable.txns if t.zxid >= first} for durable in (one, other))
     for zxid in sorted({*mine, *theirs}):
         if mine.get(zxid) != theirs.get(zxid):
             return (("first difference at", format_zxid(zxid)),)
@@ -261,15 +261,15 @@ def tree_in_memory(server: Server) -> Sequence[Txn] | None:
 
 def written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | None:
     """The snapshot that the disk has finished in this step."""
-    asked = (*_queue(before), *(effect.operation for effect in effects if isinstance(effect, Persist)))
-    left = _queue(after)
-    ended = (each for each in asked if isinstance(each, TakeSnapshot) and each not in left)
+    operations = (*_queue(before), *(effect.operation for effect in effects if isinstance(effect, Persist)))
+    waiting = _queue(after)
+    ended = (operation for operation in operations if isinstance(operation, TakeSnapshot) and operation not in waiting)
     return next(ended, None)
 
 
 def appended(server: Server) -> tuple[Txn, ...]:
     """The transactions that a server has asked its disk to log, and that the disk has not reported."""
-    return tuple(each.txn for each in _queue(server) if isinstance(each, Append))
+    return tuple(item.txn for item in _queue(server) if isinstance(item, Append))
 
 
 def finished(ended: Server, found: Durable) -> tuple[DiskOperation, ...]:

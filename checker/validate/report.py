@@ -33,17 +33,17 @@ def validate_command(paths: Sequence[Path], *, as_json: bool = False, refines: b
     began = time.monotonic()
 
     def progress(what: str, count: int, total: int) -> None:
-        known = f" of {total:,}" if total else ""
-        shown.update(lambda: on_a_line(f"{what}: {count:,} records{known}, {time.monotonic() - began:.0f} s"))
+        part = f" of {total:,}" if total else ""
+        bar.update(lambda: on_a_line(f"{what}: {count:,} records{part}, {time.monotonic() - began:.0f} s"))
 
     try:
-        with Progress() as shown:
+        with Progress() as bar:
             if any(map(is_recording, paths)):
                 recorded = validate_recording(_one_recording(paths, refines=refines), progress)
                 report, code = (recording_data if as_json else recording_lines)(recorded), recorded.exit_code
             else:
-                found = validate(paths, progress, refines=refines)
-                report, code = (data if as_json else lines)(found), found.exit_code
+                validation = validate(paths, progress, refines=refines)
+                report, code = (data if as_json else lines)(validation), validation.exit_code
     except JournalError as error:
         return refused(str(error), ExitCode.SCENARIO)
     with unread_output_discarded():

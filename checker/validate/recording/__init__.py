@@ -127,25 +127,25 @@ def _explained(
 ) -> tuple[list[Explanation], list[RecordedMisfit]]:
     """The lines that do not fit, one after the other, each with the known defects of the release that explain it."""
     try:
-        known = [defect for defect in defects_of(release_named(header.release)) if defect in VISIBLE]
+        candidates = [defect for defect in defects_of(release_named(header.release)) if defect in VISIBLE]
     except ReleaseError:
         return [], []
     assumed: frozenset[Variant] = frozenset()
-    found: list[Explanation] = []
+    explanations: list[Explanation] = []
     losses: list[RecordedMisfit] = []
-    at: RecordedMisfit | None = finding
-    while at is not None and len(found) < MOST_EXPLAINED:
-        until = [event for event in events if event.line <= at.line]
-        left = [each for each in known if each not in assumed]
-        why = _fewest(path, until, assumed, left, progress)
-        found.append(Explanation(at, why))
+    misfit: RecordedMisfit | None = finding
+    while misfit is not None and len(explanations) < MOST_EXPLAINED:
+        until = [event for event in events if event.line <= misfit.line]
+        rest = [defect for defect in candidates if defect not in assumed]
+        why = _fewest(path, until, assumed, rest, progress)
+        explanations.append(Explanation(misfit, why))
         if not why:
             break
         assumed |= set(why)
         judge = Judge(assumed)
-        at = _judged(path, judge, events, progress)
+        misfit = _judged(path, judge, events, progress)
         losses = judge.losses
-    return found, losses
+    return explanations, losses
 
 
 def _fewest(
@@ -156,7 +156,7 @@ def _fewest(
     if not left or not _fits(path, events, assumed | set(left), progress):
         return ()
     few = (*combinations(left, 1), *combinations(left, 2))
-    return next((each for each in few if _fits(path, events, assumed | set(each), progress)), everything)
+    return next((choice for choice in few if _fits(path, events, assumed | set(choice), progress)), everything)
 
 
 def _fits(path: Path, events: list[RecordedEvent], variants: frozenset[Variant], progress: Progress) -> bool:
@@ -182,11 +182,11 @@ def recording_lines(found: RecordingValidation) -> list[str]:
     report = [sentence(found)]
     if found.finding is not None:
         report += _finding_lines(found, found.finding)
-    for place, each in enumerate(found.explained):
+    for place, explanation in enumerate(found.explained):
         if place:
-            report += [f"also: {_headline(found, each.finding)}", *_finding_lines(found, each.finding)]
-        if each.defects:
-            report += [f"  explained by {defect.value}: {DESCRIBED[defect].wrong}" for defect in each.defects]
+            report += [f"also: {_headline(found, explanation.finding)}", *_finding_lines(found, explanation.finding)]
+        if explanation.defects:
+            report += [f"  explained by {defect.value}: {DESCRIBED[defect].wrong}" for defect in explanation.defects]
         else:
             report.append(f"  explained by no known defect of {found.header.release} that packets and logs show")
     if found.explained and found.explained[-1].defects:
@@ -238,10 +238,10 @@ def recording_data(found: RecordingValidation) -> dict[str, Any]:
         "release": found.header.release,
         "servers": list(found.sids),
         "misfits": [
-            {**_finding_data(found, each.finding), "explained_by": [defect.value for defect in each.defects]}
-            for each in found.explained
+            {**_finding_data(found, entry.finding), "explained_by": [defect.value for defect in entry.defects]}
+            for entry in found.explained
         ]
-        or [{**_finding_data(found, each), "explained_by": []} for each in (found.finding,) if each is not None],
+        or [{**_finding_data(found, misfit), "explained_by": []} for misfit in (found.finding,) if misfit is not None],
         "consequences": [_finding_data(found, loss) for loss in found.losses],
         "lines": counts.lines,
         "packets": counts.packets,

@@ -166,10 +166,10 @@ class Judge:
         return self._streams[connection]
 
     def _held_of(self, event: FateRecord) -> deque[QuorumPacket | None]:
-        held = self._held.get((event.connection, event.up))
-        if not held:
+        packets = self._held.get((event.connection, event.up))
+        if not packets:
             raise ValueError(f"no packet of connection {event.connection} is held in this direction")
-        return held
+        return packets
 
     # --- processes and disks
 
@@ -186,12 +186,12 @@ class Judge:
                 return None
             track = self._track(event.sid)
             track.view, track.runs = event.view, True
-            what = "starts"
+            verb = "starts"
         else:
             track = self._track(event.sid)
             track.give_up(self._rules, crash=True)
-            track.runs, what = False, "is killed"
-        return self._compare(event, track, what)
+            track.runs, verb = False, "is killed"
+        return self._compare(event, track, verb)
 
     def _compare(self, event: ProcessRecord, track: ServerTrack, what: str) -> RecordedMisfit | None:
         results = [on_disk(rest, event.disk) for rest in track.rests]
@@ -201,9 +201,9 @@ class Judge:
             return None
         reasons = tuple(dict.fromkeys(result for result in results if isinstance(result, str)))
         log = event.disk.log
-        seen = f"{len(log)} records" + (f", the last {format_zxid(log[-1].zxid)}" if log else "")
+        records = f"{len(log)} records" + (f", the last {format_zxid(log[-1].zxid)}" if log else "")
         allowed = " or ".join(sorted({format_zxid(rest.durable.last_zxid) for rest in track.rests}))
-        values = [("the log has", seen), ("the specification's ends with", allowed)]
+        values = [("the log has", records), ("the specification's ends with", allowed)]
         if track.cut:
             values.append(("before", track.cut))
         clause = f"its disk does not fit: {reasons[-1]}"
@@ -226,8 +226,8 @@ class Judge:
                     return lost
             if allowed is not None:
                 where = f"connection {stream.number} from learner {stream.learner} to leader {stream.leader}"
-                other = stream.leader if event.up else stream.learner
-                text = f"{described(event.packet)} to server {other}, on {where}"
+                receiver = stream.leader if event.up else stream.learner
+                text = f"{described(event.packet)} to server {receiver}, on {where}"
                 values = (("seen", described(event.packet)), ("the specification allows", allowed))
                 return RecordedMisfit(
                     event.line, event.time, sender, text, f"it cannot send {described(event.packet)}", values
@@ -322,7 +322,7 @@ class Judge:
         if leads is None or leads.epoch != epoch:
             track.rest(crash=False)
             track.rests = distinct(
-                [*track.rests, *track.unseen(self._rules, [each for each in track.registered if each.closed])]
+                [*track.rests, *track.unseen(self._rules, [stream for stream in track.registered if stream.closed])]
             )
             leads = track.leads = LeaderTrack(track.sid, track.view, epoch, self._rules, track.rests)
             self.counts.epochs += 1
@@ -368,11 +368,11 @@ class Judge:
         zxids = {path: zxid for zxid, path in self._replies.items()}
         path = min(event.absent, key=lambda each: zxids.get(each, 0))
         zxid = zxids.get(path)
-        named = f"{path}" + (f", {format_zxid(zxid)}" if zxid else "")
-        values = (("absent", len(event.absent)), ("the first", named))
+        name = f"{path}" + (f", {format_zxid(zxid)}" if zxid else "")
+        values = (("absent", len(event.absent)), ("the first", name))
         text = f"server {event.sid} is asked for all acknowledged writes"
         return RecordedMisfit(
-            event.line, event.time, event.sid, text, f"it lacks {named}, which was acknowledged", values
+            event.line, event.time, event.sid, text, f"it lacks {name}, which was acknowledged", values
         )
 
     def lives(self) -> Iterable[Sid]:

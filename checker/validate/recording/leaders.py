@@ -54,7 +54,7 @@ class Leading(msgspec.Struct, frozen=True):
 
     def known(self) -> tuple[Txn, ...]:
         """Its log with its own proposals."""
-        queued = (each.txn for each in self.leader.queue)  # type: ignore[attr-defined]
+        queued = (append.txn for append in self.leader.queue)  # type: ignore[attr-defined]
         return (*self.rest.durable.log, *queued)
 
 
@@ -67,11 +67,11 @@ class LeaderTrack:
         self.committed: dict[int, object] = {}  # its own transactions
         self.last_committed = 0  # the last of them
         self.established = False
-        begun = ((rest, zab_leader.begin(self._peer(rest.durable), rules)) for rest in rests)
+        starts = ((rest, zab_leader.begin(self._peer(rest.durable), rules)) for rest in rests)
         self.worlds = [
-            Leading(replace(rest, durable=done.durable), done.state)
-            for rest, done in begun
-            if isinstance(done.state, Leader)
+            Leading(replace(rest, durable=start.durable), start.state)
+            for rest, start in starts
+            if isinstance(start.state, Leader)
         ]
 
     # --- packets of the leader; each method raises Unfit
@@ -121,7 +121,7 @@ class LeaderTrack:
 
     def _note_commits(self) -> None:
         world = self.worlds[0]
-        last = min(each.leader.committed for each in self.worlds)
+        last = min(candidate.leader.committed for candidate in self.worlds)
         for zxid in range(max(self.last_committed, make_zxid(self.epoch)) + 1, last + 1):
             txn = logged(world.rest.durable, world.leader.queue, zxid)
             self.committed[zxid] = UNSEEN if txn is None else txn.value
@@ -129,8 +129,8 @@ class LeaderTrack:
 
     def new_leader(self, stream: LearnerStream) -> None:
         """NEWLEADER: the learner has been sent all of the history that it lacked."""
-        own = stream.floor if counter_of(stream.floor) else 0
-        stream.new_leader(max(own, min(map(self._last_initial, self.worlds))))
+        floor = stream.floor if counter_of(stream.floor) else 0
+        stream.new_leader(max(floor, min(map(self._last_initial, self.worlds))))
 
     def _last_initial(self, world: Leading) -> int:
         """The zxid of the last transaction that the leader began with."""
@@ -154,41 +154,41 @@ class LeaderTrack:
 
     def ends(self, *, crash: bool) -> list[Rest]:
         """The possible states after the end of the role. Its log may have more than the connections show."""
-        found = []
+        rests = []
         for world in self._possible_ends():
             serves = world.leader.phase is LeaderPhase.BROADCAST
             led, began = (self.epoch, self.epoch) if serves else (world.rest.led, world.rest.began)
             if not crash:
                 durable, _ = memory.shut_down(world.rest.durable, world.leader, StaleMemory(), self.rules)
-                found.append(replace(world.rest, durable=durable, led=led, began=began))
+                rests.append(replace(world.rest, durable=durable, led=led, began=began))
                 continue
-            at: Leading | None = world
-            while at is not None:
-                found.append(replace(at.rest, led=0 if at.leader.queue else led))
-                at = self._written(at)
-        return distinct(found)
+            state: Leading | None = world
+            while state is not None:
+                rests.append(replace(state.rest, led=0 if state.leader.queue else led))
+                state = self._written(state)
+        return distinct(rests)
 
     def _possible_ends(self) -> list[Leading]:
-        found = list(self.worlds)
+        ends = list(self.worlds)
         for world in self.worlds:
             if world.leader.phase is LeaderPhase.BROADCAST:
                 continue
             for streams in (self.streams, self.streams[::-1]):
-                at = world
+                state = world
                 for stream in (*streams, *streams):
-                    at = self._fed_while(at, stream, (FollowerInfo, AckEpoch))
-                    found.append(at)
-        return found
+                    state = self._fed_while(state, stream, (FollowerInfo, AckEpoch))
+                    ends.append(state)
+        return ends
 
     # --- possible states
 
     def _keep(self, worlds: Iterable[Leading | str]) -> None:
         """Keep the states that fit. Raises Unfit if no state fits."""
-        found = list(worlds)
-        kept = [each for each in found if isinstance(each, Leading)]
-        if not kept:
-            raise Unfit("; or ".join(dict.fromkeys(each for each in found if isinstance(each, str))))
-        self.worlds = kept
+        results = list(worlds)
+        leading = [result for result in results if isinstance(result, Leading)]
+        if not leading:
+            raise Unfit("; or ".join(dict.fromkeys(reason for reason in results if isinstance(reason, str))))
+        self.worlds = leading
 
     def _peer(self, durable: Durable) -> Peer:
         return Peer(self.sid, self.view, durable)
@@ -221,47 +221,47 @@ class LeaderTrack:
     def _returned(self, world: Leading, stream: LearnerStream) -> Leading:
         """The state when a learner returns on another connection; ACKs of the old one may still be counted."""
         late = list(world.late)
-        read = dict(world.read)
+        counts = dict(world.read)
         for old in self.streams:
             if old.learner == stream.learner and old is not stream:
-                rest = old.delivered[read.get(old.number, 0) :]
-                late += [(old.learner, each.zxid) for each in rest if isinstance(each, Ack)]
-                read[old.number] = len(old.delivered)
+                rest = old.delivered[counts.get(old.number, 0) :]
+                late += [(old.learner, packet.zxid) for packet in rest if isinstance(packet, Ack)]
+                counts[old.number] = len(old.delivered)
         result = self._step(world, LearnerGone(stream.learner))
         assert isinstance(result, Leading)
-        return replace(result, late=tuple(late), read=read)
+        return replace(result, late=tuple(late), read=counts)
 
     def _with_epoch(self, world: Leading, stream: LearnerStream, epoch: int) -> Leading | str:
-        unread = [each for each in self.streams if not world.read.get(each.number) and each.delivered]
+        unread = [s for s in self.streams if not world.read.get(s.number) and s.delivered]
         if world.leader.phase is not LeaderPhase.FOLLOWERINFO:
             after = world if world.read.get(stream.number) else self._fed(world, stream)
             return after if isinstance(after, Leading) else "no LEADERINFO before FOLLOWERINFO"
-        seen = set()
+        epochs = set()
         for order in permutations(unread):
-            at: Leading = world
-            for each in order:
-                if at.leader.phase is LeaderPhase.FOLLOWERINFO or each is stream:
-                    after = self._fed(at, each)
-                    at = after if isinstance(after, Leading) else at
-            if at.leader.phase is not LeaderPhase.FOLLOWERINFO:
-                if at.leader.epoch == epoch and at.read.get(stream.number):
-                    return at
-                seen.add(at.leader.epoch)
-        if not seen:
+            state: Leading = world
+            for source in order:
+                if state.leader.phase is LeaderPhase.FOLLOWERINFO or source is stream:
+                    after = self._fed(state, source)
+                    state = after if isinstance(after, Leading) else state
+            if state.leader.phase is not LeaderPhase.FOLLOWERINFO:
+                if state.leader.epoch == epoch and state.read.get(stream.number):
+                    return state
+                epochs.add(state.leader.epoch)
+        if not epochs:
             return "no LEADERINFO: no quorum has registered"
-        return " or ".join(f"LEADERINFO epoch {each}" for each in sorted(seen))
+        return " or ".join(f"LEADERINFO epoch {other_epoch}" for other_epoch in sorted(epochs))
 
     def _established(self, world: Leading, stream: LearnerStream) -> Leading | str:
-        at = world
-        for each in (stream, *(other for other in self.streams if other is not stream)):
-            if each is stream or at.leader.phase in (LeaderPhase.FOLLOWERINFO, LeaderPhase.ACKEPOCH):
-                at = self._fed_while(at, each, (FollowerInfo, AckEpoch))
-        handler = at.leader.handler(stream.learner)
-        if at.leader.phase in (LeaderPhase.FOLLOWERINFO, LeaderPhase.ACKEPOCH):
+        state = world
+        for source in (stream, *(candidate for candidate in self.streams if candidate is not stream)):
+            if source is stream or state.leader.phase in (LeaderPhase.FOLLOWERINFO, LeaderPhase.ACKEPOCH):
+                state = self._fed_while(state, source, (FollowerInfo, AckEpoch))
+        handler = state.leader.handler(stream.learner)
+        if state.leader.phase in (LeaderPhase.FOLLOWERINFO, LeaderPhase.ACKEPOCH):
             return "nothing: no quorum has accepted the epoch"
         if handler is None or handler.stage < Stage.SYNCING:
             return "nothing: the learner has not accepted the epoch, or has a later history than the leader"
-        return at
+        return state
 
     def _fed_while(self, world: Leading, stream: LearnerStream, types: tuple[type[QuorumPacket], ...]) -> Leading:
         while world.read.get(stream.number, 0) < len(stream.delivered):
@@ -275,33 +275,33 @@ class LeaderTrack:
 
     def _with_commit(self, world: Leading, zxid: int) -> Leading | str:
         """The state after the commit of a zxid: count the ACKs that were delivered, then the leader's own."""
-        at = self._serving(world, None)
-        while not isinstance(at, str) and at.leader.committed < zxid:
-            if not at.leader.outstanding:
+        state = self._serving(world, None)
+        while not isinstance(state, str) and state.leader.committed < zxid:
+            if not state.leader.outstanding:
                 return f"no COMMIT {format_zxid(zxid)}: it was not proposed"
-            at = self._next_commit(at, at.leader.outstanding[0].zxid)
-        return at
+            state = self._next_commit(state, state.leader.outstanding[0].zxid)
+        return state
 
     def _next_commit(self, world: Leading, zxid: int) -> Leading | str:
-        at = world
+        state = world
         for stream in self.streams:
-            fed = self._fed_acks(at, stream, zxid)
+            fed = self._fed_acks(state, stream, zxid)
             if isinstance(fed, str):
                 return fed
-            at = fed
-        for sid, acked in at.late:
+            state = fed
+        for sid, acked in state.late:
             if acked == zxid:
-                serving = ServingLeader(self._peer(at.rest.durable), at.leader, self.rules)
+                serving = ServingLeader(self._peer(state.rest.durable), state.leader, self.rules)
                 serving.ack(sid, acked)
-                at = replace(at, leader=serving.leader)
-        while at.leader.committed < zxid and at.leader.queue and at.leader.queue[0].txn.zxid <= zxid:  # type: ignore[attr-defined]
-            written = self._written(at)
-            if written is None:
+                state = replace(state, leader=serving.leader)
+        while state.leader.committed < zxid and state.leader.queue and state.leader.queue[0].txn.zxid <= zxid:  # type: ignore[attr-defined]
+            successor = self._written(state)
+            if successor is None:
                 break
-            at = written
-        if at.leader.committed >= zxid:
-            return at
-        acks = at.leader.outstanding[0].acks
+            state = successor
+        if state.leader.committed >= zxid:
+            return state
+        acks = state.leader.outstanding[0].acks
         servers = f"servers {', '.join(map(str, acks))}" if acks[1:] else f"server {acks[0]}" if acks else "no server"
         return (
             f"no COMMIT {format_zxid(zxid)} yet: in its present synchronisation only {servers} can have acknowledged "
@@ -323,22 +323,22 @@ class LeaderTrack:
 
     def _serving(self, world: Leading, stream: LearnerStream | None) -> Leading | str:
         """The state once a quorum, and this learner, have acknowledged NEWLEADER."""
-        at = world
-        for each in ([stream] if stream else []) + [other for other in self.streams if other is not stream]:
-            handler = at.leader.handler(each.learner)
-            wanted = each is stream or at.leader.phase is LeaderPhase.NEWLEADER_ACK
-            if wanted and handler is not None and handler.stage is Stage.SYNCING and each.is_current(at.read):
-                after = self._fed(at, each)
+        state = world
+        for source in ([stream] if stream else []) + [s for s in self.streams if s is not stream]:
+            handler = state.leader.handler(source.learner)
+            needed = source is stream or state.leader.phase is LeaderPhase.NEWLEADER_ACK
+            if needed and handler is not None and handler.stage is Stage.SYNCING and source.is_current(state.read):
+                after = self._fed(state, source)
                 if isinstance(after, str):
                     return after
-                at = after or at
-        if at.leader.phase is not LeaderPhase.BROADCAST:
+                state = after or state
+        if state.leader.phase is not LeaderPhase.BROADCAST:
             return "nothing: no quorum has acknowledged NEWLEADER"
         if stream is not None:
-            handler = at.leader.handler(stream.learner)
+            handler = state.leader.handler(stream.learner)
             if handler is None or handler.stage < Stage.SYNCED:
                 return "nothing: the learner has not acknowledged NEWLEADER"
-        return at
+        return state
 
     # --- DIFF, TRUNC and SNAP
 
@@ -357,10 +357,10 @@ class LeaderTrack:
                 plan = plan_for(history, stream.last_zxid, self.rules.variants)
                 agree = type(plan.first) is type(packet)
                 if agree and not (isinstance(packet, Trunc) and packet != plan.first):
-                    at: Leading | str = world
+                    state: Leading | str = world
                     if world.leader.serves and committed > world.leader.committed:
-                        at = self._with_commit(world, committed)
-                    return at if isinstance(at, str) else self._voided(at, stream.learner, plan.seen)
+                        state = self._with_commit(world, committed)
+                    return state if isinstance(state, str) else self._voided(state, stream.learner, plan.seen)
                 allowed.append(described(plan.first))
         return " or ".join(dict.fromkeys(allowed))
 
@@ -392,33 +392,33 @@ class LeaderTrack:
         """The state without late ACKs of transactions that the learner is sent again."""
         if Variant.ACKS_SURVIVE_TRUNCATION in self.rules.variants:
             return world
-        return replace(world, late=tuple(each for each in world.late if each[0] != learner or each[1] <= seen))
+        return replace(world, late=tuple(ack for ack in world.late if ack[0] != learner or ack[1] <= seen))
 
     # --- proposals and commits
 
     def _proposed(self, world: Leading, stream: LearnerStream, txn: Txn) -> Leading | str:
-        known = world.known()
-        expected = stream.following(known)
+        log = world.known()
+        expected = stream.following(log)
         if stream.may_repeat(txn.zxid):
-            expected = next((each for each in reversed(known) if each.zxid == txn.zxid), expected)
+            expected = next((logged_txn for logged_txn in reversed(log) if logged_txn.zxid == txn.zxid), expected)
         if expected is not None:
             if txn.zxid != expected.zxid:
                 return f"PROPOSAL {format_zxid(expected.zxid)}"
             if same(expected.value, txn.value):
                 return world if expected.value != UNSEEN else _seen(world, txn)
             return f"PROPOSAL {format_zxid(txn.zxid)} with another transaction"
-        at = self._serving(world, None)
-        if isinstance(at, str):
-            return at
-        if txn.zxid != at.leader.last_proposed + 1:
-            return f"PROPOSAL {format_zxid(at.leader.last_proposed + 1)}"
-        after = self._step(at, ClientWrite(txn.value))
+        state = self._serving(world, None)
+        if isinstance(state, str):
+            return state
+        if txn.zxid != state.leader.last_proposed + 1:
+            return f"PROPOSAL {format_zxid(state.leader.last_proposed + 1)}"
+        after = self._step(state, ClientWrite(txn.value))
         return after if isinstance(after, Leading) else "no PROPOSAL"
 
 
 def _lacking(world: Leading, everything: dict[int, object]) -> str:
-    own = {txn.zxid: txn.value for txn in world.rest.durable.log}
-    lacking = [zxid for zxid, value in everything.items() if zxid not in own or not same(own[zxid], value)]
+    values = {txn.zxid: txn.value for txn in world.rest.durable.log}
+    lacking = [zxid for zxid, value in everything.items() if zxid not in values or not same(values[zxid], value)]
     if not lacking:
         return ""
     more = f" and {len(lacking) - 1} more" if lacking[1:] else ""
@@ -428,12 +428,12 @@ def _lacking(world: Leading, everything: dict[int, object]) -> str:
 def _seen(world: Leading, txn: Txn) -> Leading:
     """The state with the value of a transaction; before, only its zxid was known."""
     durable = world.rest.durable
-    log = tuple(txn if each.zxid == txn.zxid else each for each in durable.log)
+    log = tuple(txn if logged_txn.zxid == txn.zxid else logged_txn for logged_txn in durable.log)
     return replace(world, rest=replace(world.rest, durable=replace(durable, log=log)))
 
 
 def _unexpected(effects: Effects) -> str:
-    found = (
+    reasons = (
         effect.fact.what for effect in effects if isinstance(effect, Observe) and isinstance(effect.fact, Unexpected)
     )
-    return next(found, "")
+    return next(reasons, "")

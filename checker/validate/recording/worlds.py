@@ -118,23 +118,23 @@ def on_disk(rest: Rest, disk: DiskRecord) -> Rest | str:
         )
     records = without_late(disk.log, rest)
     beyond = [txn for txn in records if txn.zxid > durable.snapshot]
-    known = {txn.zxid: txn.value for txn in durable.log}
-    wrong = next((two.zxid for one, two in pairwise(records) if one.zxid >= two.zxid), None)
+    value_of = {txn.zxid: txn.value for txn in durable.log}
+    wrong = next((two.zxid for low, two in pairwise(records) if low.zxid >= two.zxid), None)
     if wrong is not None:
         return f"the log has {format_zxid(wrong)} out of order"
     for txn in beyond:
-        if txn.zxid in known and not same(known[txn.zxid], txn.value):
+        if txn.zxid in value_of and not same(value_of[txn.zxid], txn.value):
             return f"the log has another transaction {format_zxid(txn.zxid)}"
     last = durable.last_zxid
-    extra = [txn for txn in beyond if txn.zxid not in known]
+    extra = [txn for txn in beyond if txn.zxid not in value_of]
     tail = _unseen(extra, last, rest.led)
     if len(tail) < len(extra):
         first = next(txn for txn in extra if txn not in tail)
         return (
             f"the log has {format_zxid(first.zxid)}, which should not be there; it should end with {format_zxid(last)}"
         )
-    written = {txn.zxid for txn in disk.log}
-    missing = [txn for txn in durable.log if txn.zxid not in written and txn.zxid > rest.covered]
+    zxids = {txn.zxid for txn in disk.log}
+    missing = [txn for txn in durable.log if txn.zxid not in zxids and txn.zxid > rest.covered]
     if missing:
         return f"the log lacks {format_zxid(missing[0].zxid)}" + (
             f" and {len(missing) - 1} more" if missing[1:] else ""
@@ -144,7 +144,7 @@ def on_disk(rest: Rest, disk: DiskRecord) -> Rest | str:
     values = {txn.zxid: txn.value for txn in beyond}
     log = (
         tuple(Txn(txn.zxid, values.get(txn.zxid, txn.value)) for txn in durable.log)
-        if UNSEEN in known.values()
+        if UNSEEN in value_of.values()
         else durable.log
     )
     return replace(rest, durable=replace(durable, log=(*log, *tail)), led=0, began=0)
@@ -161,17 +161,17 @@ def without_late(log: tuple[Txn, ...], rest: Rest) -> tuple[Txn, ...]:
     """The records of a log without those that a late sync thread has written."""
     if not rest.late:
         return log
-    late, own = set(rest.late), set(rest.durable.log)
+    late, log_of_rest = set(rest.late), set(rest.durable.log)
     last = {txn: place for place, txn in enumerate(log)}
-    return tuple(txn for place, txn in enumerate(log) if txn not in late or (txn in own and last[txn] == place))
+    return tuple(txn for place, txn in enumerate(log) if txn not in late or (txn in log_of_rest and last[txn] == place))
 
 
 def _holds(disk: DiskRecord, durable: Durable, rest: Rest) -> bool:
     """Whether the log has everything beyond the snapshot that came from a leader, so that no later one is needed."""
-    written = {txn.zxid for txn in disk.log}
+    zxids = {txn.zxid for txn in disk.log}
     covered = (txn for txn in durable.log if durable.snapshot < txn.zxid <= rest.covered)
     received = not durable.snapshot or any(zxid >= durable.snapshot for zxid in disk.snapshots)
-    return received and all(txn.zxid in written for txn in covered)
+    return received and all(txn.zxid in zxids for txn in covered)
 
 
 class Unfit(Exception):  # noqa: N818 - it is a finding, and not an error of the program
@@ -197,12 +197,12 @@ class LearnerStream:
     @property
     def last_zxid(self) -> int:
         """The learner's last zxid, from its ACKEPOCH."""
-        return next(each.last_zxid for each in self.delivered if isinstance(each, AckEpoch))
+        return next(packet.last_zxid for packet in self.delivered if isinstance(packet, AckEpoch))
 
     @property
     def has_accepted(self) -> bool:
         """Whether ACKEPOCH has reached the leader."""
-        return any(isinstance(each, AckEpoch) for each in self.delivered[:2])
+        return any(isinstance(packet, AckEpoch) for packet in self.delivered[:2])
 
     def is_current(self, read: Mapping[int, int]) -> bool:
         """Whether the leader has read the beginning of this connection."""
@@ -281,26 +281,26 @@ class FollowerTrack:
         self.delivered: list[QuorumPacket] = []
         self.worlds: list[Following] = []
         for rest in rests:
-            begun = zab_learner.begin(self._peer(rest.durable), leader)
-            assert isinstance(begun.state, Learner)
-            first = tuple(effect.first for effect in begun.effects if isinstance(effect, Connect))
-            self.worlds.append(Following(rest, begun.state, unsent=first))
+            start = zab_learner.begin(self._peer(rest.durable), leader)
+            assert isinstance(start.state, Learner)
+            first = tuple(effect.first for effect in start.effects if isinstance(effect, Connect))
+            self.worlds.append(Following(rest, start.state, unsent=first))
 
     def _peer(self, durable: Durable) -> Peer:
         return Peer(self.sid, self.view, durable)
 
     def sent(self, packet: QuorumPacket) -> str | None:
         """Note a packet of the learner; return None, or the packet of the specification at this place."""
-        kept, reasons = [], []
+        fitting, reasons = [], []
         for world in self.worlds:
             after = self._sends(world, packet)
             if isinstance(after, Following):
-                kept.append(after)
+                fitting.append(after)
             else:
                 reasons.append(after)
-        if not kept:
+        if not fitting:
             return "; or ".join(dict.fromkeys(reasons))
-        self.worlds = kept
+        self.worlds = fitting
         return None
 
     def _sends(self, world: Following, packet: QuorumPacket) -> Following | str:
@@ -312,10 +312,10 @@ class FollowerTrack:
             if isinstance(after, str):
                 return after
             world = after
-        head, *others = world.unsent
+        head, *rest = world.unsent
         if isinstance(head, AckEpoch):
             return self._with_last(world, head, packet) or _text(head)
-        return replace(world, unsent=tuple(others)) if head == packet else _text(head)
+        return replace(world, unsent=tuple(rest)) if head == packet else _text(head)
 
     def _with_last(self, world: Following, head: AckEpoch, packet: QuorumPacket) -> Following | None:
         """The state with the last zxid of an ACKEPOCH, which may be beyond the known log of a server that led."""
@@ -328,7 +328,7 @@ class FollowerTrack:
         """The next event on the way to a packet; None without one."""
         learner = world.learner
         if isinstance(packet, Ack) and counter_of(packet.zxid):
-            if any(isinstance(each, Append) and each.ack and each.txn.zxid == packet.zxid for each in learner.queue):
+            if any(isinstance(item, Append) and item.ack and item.txn.zxid == packet.zxid for item in learner.queue):
                 return Synced()
         elif learner.owes_ack:
             return Resumed() if learner.may_resume else Synced()
@@ -351,8 +351,8 @@ class FollowerTrack:
         if acknowledges and before.mode in (SyncMode.TRUNC, SyncMode.SNAP):
             tree = before.tree[-1].zxid if before.tree else 0
             rest = replace(rest, covered=max(rest.covered, result.durable.last_zxid, before.snapshot, tree))
-        read = world.read + isinstance(event, Receive)
-        return Following(rest, _once(result.state), read, (*world.unsent, *_messages(result.effects)))
+        count = world.read + isinstance(event, Receive)
+        return Following(rest, _once(result.state), count, (*world.unsent, *_messages(result.effects)))
 
     def _instead(self, world: Following) -> str:
         while not world.unsent:
@@ -375,31 +375,31 @@ class FollowerTrack:
 
     def ends(self, *, crash: bool) -> list[Rest]:
         """The possible states after the end of the role."""
-        found: list[Rest] = []
+        rests: list[Rest] = []
         for world in self.worlds:
-            found += self._ends_of(world, crash=crash)
-        return distinct(found)
+            rests += self._ends_of(world, crash=crash)
+        return distinct(rests)
 
     def _ends_of(self, world: Following, *, crash: bool) -> list[Rest]:
-        found = []
+        rests = []
         todo = [world]
         while todo:
-            at = todo.pop()
+            state = todo.pop()
             if crash:
-                found.append(at.rest)
-            elif zab_learner.may_leave(at.learner):
-                durable, remains = memory.shut_down(at.rest.durable, at.learner, StaleMemory(), self.rules)
-                found.append(replace(at.rest, durable=durable, late=(*at.rest.late, *remains.queue)))
-            event = self._eager(at)
-            after = None if event is None else self._step(at, event)
+                rests.append(state.rest)
+            elif zab_learner.may_leave(state.learner):
+                durable, remains = memory.shut_down(state.rest.durable, state.learner, StaleMemory(), self.rules)
+                rests.append(replace(state.rest, durable=durable, late=(*state.rest.late, *remains.queue)))
+            event = self._eager(state)
+            after = None if event is None else self._step(state, event)
             if isinstance(after, Following):
                 todo.append(after)
                 if (
-                    after.learner.may_resume and not at.learner.may_resume
+                    after.learner.may_resume and not state.learner.may_resume
                 ):  # its ACK may come before the writes, or after
                     resumed = self._step(after, Resumed())
                     todo += [resumed] if isinstance(resumed, Following) else []
-        return found
+        return rests
 
 
 def _messages(effects: Effects) -> tuple[Message, ...]:
