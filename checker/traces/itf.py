@@ -125,9 +125,9 @@ def to_itf(trace: Trace) -> str:
     fields.append(f'  "moves": [\n{_lines(head["moves"])}\n  ]')
     states = f"[\n{_lines([_state(trace, step) for step in trace.steps[: -1 if closes else None]])}\n ]"
     parts = ["{\n" + ",\n".join(fields) + "\n }", json.dumps(variables), states]
-    named = [*zip(("#meta", "vars", "states"), parts, strict=True)]
-    named += [] if trace.loop is None else [("loop", json.dumps(trace.loop))]
-    return "{\n" + ",\n".join(f' "{name}": {part}' for name, part in named) + "\n}\n"
+    members = [*zip(("#meta", "vars", "states"), parts, strict=True)]
+    members += [] if trace.loop is None else [("loop", json.dumps(trace.loop))]
+    return "{\n" + ",\n".join(f' "{name}": {part}' for name, part in members) + "\n}\n"
 
 
 def _lines(items: list[Any]) -> str:
@@ -169,8 +169,8 @@ def read_itf(text: str, name: str = "the trace") -> Trace:
     try:
         return _read(text)
     except _ContentError as error:
-        what = " ".join(error.what.splitlines())  # a key may have any character
-        raise TraceFileError(f"{name} is not a trace: {what}; {error.right}") from None
+        problem = " ".join(error.what.splitlines())  # a key may have any character
+        raise TraceFileError(f"{name} is not a trace: {problem}; {error.right}") from None
     except RecursionError:
         raise TraceFileError(f"{name} is not a trace: its values are nested too deeply") from None
 
@@ -281,8 +281,8 @@ def _steps(file: _ItfFile, lanes: list[str]) -> tuple[TraceStep, ...]:
             )
         after = _lanes(where, state, lanes)
         changed = changed_fields(before, after)
-        action, drawn = move.action if number else None, _drawn_of(meta.drawn)
-        steps.append(TraceStep(number, action, tuple(move.arguments), meta.caption, after, changed, drawn, meta.truth))
+        action, draws = move.action if number else None, _drawn_of(meta.drawn)
+        steps.append(TraceStep(number, action, tuple(move.arguments), meta.caption, after, changed, draws, meta.truth))
         before = after
     if file.meta.closing is not msgspec.UNSET:
         move, closing, again = file.meta.moves[-1], file.meta.closing, steps[file.loop or 0]
@@ -297,7 +297,7 @@ def _drawn_of(drawn: list[_EventRecord]) -> tuple[DiagramEvent, ...]:
 
 
 def _lanes(where: str, state: dict[str, Any], lanes: list[str]) -> dict[str, dict[str, Json]]:
-    shown = {}
+    values = {}
     for lane in lanes:
         if lane.startswith(RESERVED) or lane not in state:
             raise _ContentError(f"{where}it has no value for the variable {lane!r}", "each state gives every variable")
@@ -305,8 +305,8 @@ def _lanes(where: str, state: dict[str, Any], lanes: list[str]) -> dict[str, dic
         if value is not None and not isinstance(value, dict):
             raise _ContentError(f"{where}{lane} is {show(value)!r}", "a lane is a record of fields")
         if value is not None:
-            shown[lane] = value
-    return shown
+            values[lane] = value
+    return values
 
 
 def json_of(value: Any, where: str = "value") -> Json:

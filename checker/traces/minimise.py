@@ -163,7 +163,7 @@ class _RunSearch:
             self._executed += len(executed)
             if self._executed > MOVES:
                 raise _TooManyError
-            allowed = (each for each in executed if moves is None or _move_key(each[0]) in moves)
+            allowed = (pair for pair in executed if moves is None or _move_key(pair[0]) in moves)
             state.following = [(move, self._state(row)) for move, row in allowed]
         return state.following
 

@@ -72,8 +72,8 @@ def replay(trace: Trace, job: Job) -> ReplayResult:
         return ReplayResult(walk_of(job, paths[0]), paths[0], None, ("every step can happen",))
     if prop.kind.is_liveness:
         return _never(trace, job, prop, paths)
-    found = _find(trace, job, prop, paths)
-    return ReplayResult(trace_of(job, found), found.path, found, ("the finding is made anew at the end",))
+    discovery = _find(trace, job, prop, paths)
+    return ReplayResult(trace_of(job, discovery), discovery.path, discovery, ("the finding is made anew at the end",))
 
 
 def _property(trace: Trace, job: Job, kind: Kind) -> Property:
@@ -88,21 +88,21 @@ def _advance(job: Job, step: TraceStep, paths: Iterable[Path]) -> list[Path]:
     """The extensions of the paths by the recorded step, one for each row that they reach."""
     further: dict[Row, Path] = {}
     moves: list[Move] = []
-    shown: list[Lanes] = []
+    views: list[Lanes] = []
     for path in paths:
         for move, row in successors(job.model, path[-1].row):
             moves.append(move)
             if not _same_move(move, step):
                 continue
             lanes = lanes_of(job, row)
-            shown.append(lanes)
+            views.append(lanes)
             if not changed_fields(step.lanes, lanes):
                 further.setdefault(row, (*path, Step(move, row)))
-    if not shown:
+    if not views:
         recorded = _move_text(step.action or "", step.arguments)
         raise ReplayError(step.number, f"{recorded} happens", _possible(moves))
     if not further:
-        _compare_lanes(step.number, step.lanes, shown)
+        _compare_lanes(step.number, step.lanes, views)
     return list(further.values())
 
 
@@ -139,12 +139,12 @@ def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Disc
     """The finding at the end of a path that is as recorded, or ReplayError with one that is not."""
     instead = "it finds nothing"
     for path in paths:
-        found = finding_at(job.model, prop, path[-1].row)
-        if found is None:
+        finding = finding_at(job.model, prop, path[-1].row)
+        if finding is None:
             continue
-        if found.clause == trace.clause and _canonical(values_of(found)) == _canonical(trace.values):
-            return Discovery(prop, found, trace.depth, path)
-        instead = _clause(found.clause, values_of(found))
+        if finding.clause == trace.clause and _canonical(values_of(finding)) == _canonical(trace.values):
+            return Discovery(prop, finding, trace.depth, path)
+        instead = _clause(finding.clause, values_of(finding))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}", instead)
 
 
@@ -175,9 +175,9 @@ def _verified(job: Job, found: Discovery) -> Iterator[str]:
     if prop.kind is Kind.EVENTUALLY:
         yield "every unit of fairness either cannot happen somewhere in the loop or does happen in it"
     else:
-        left = lasso.remains(job.model, prop, found.path[since].row)
-        seen = f"the {left.states:,} states" if left.whole else f"the first {left.states:,} states of more"
-        yield f"no goal is among {seen} that step {since} leads to"
+        remains = lasso.remains(job.model, prop, found.path[since].row)
+        states = f"the {remains.states:,} states" if remains.whole else f"the first {remains.states:,} states of more"
+        yield f"no goal is among {states} that step {since} leads to"
 
 
 def _canonical(values: Iterable[tuple[str, Json]]) -> str:

@@ -94,8 +94,8 @@ class _Diagram:
         self._next_number = step.number + 1
         word, arrow = ENDS[event.kind]
         sender, receiver = (event.lane, event.peer) if word else (event.peer, event.lane)
-        sent = self._sent.get(event.message)
-        when = f", sent in step {sent}" if sent not in (None, step.number) else ""
+        origin = self._sent.get(event.message)
+        when = f", sent in step {origin}" if origin not in (None, step.number) else ""
         text = escaped(f"m{event.message} {event.text}{word}{when}")
         yield f"{self._ids[sender]}{arrow}{self._ids[receiver]}: {text}"
 
@@ -111,8 +111,8 @@ class _Diagram:
     def _conclusion(self) -> str:
         trace = self._trace
         values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
-        others = [name for name, truth in trace.steps[-1].truth.items() if truth is Truth.FAILS and name != trace.prop]
-        also = f"\nfails too: {', '.join(others)}" if others else ""
+        failing = [name for name, truth in trace.steps[-1].truth.items() if truth is Truth.FAILS and name != trace.prop]
+        also = f"\nfails too: {', '.join(failing)}" if failing else ""
         clause = f"\n{trace.clause}{': ' if values else ''}{values}" if trace.clause else ""
         return f"{trace.headline}{clause}{also}"
 
@@ -187,4 +187,4 @@ def _word(lane: str) -> str:
 
 def _free(name: str, taken: set[str]) -> str:
     """A name that is not taken by another lane."""
-    return next(each for each in (name, *(f"{name}_{n}" for n in range(2, len(taken) + 3))) if each not in taken)
+    return next(option for option in (name, *(f"{name}_{n}" for n in range(2, len(taken) + 3))) if option not in taken)

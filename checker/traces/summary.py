@@ -48,7 +48,7 @@ def claim(trace: Trace) -> str:
     chosen, omitted = _decisive(trace)
     parts = []
     for before, number in pairwise([0, *chosen]):
-        parts += ["…"] if any(before < each < number for each in omitted) else []
+        parts += ["…"] if any(before < omission < number for omission in omitted) else []
         parts.append(f"step {number}: {trace.steps[number].caption}")
     if trace.loop is not None:
         parts.append(f"then {trace.repetition}")
@@ -232,18 +232,18 @@ class MessageLife:
 
 def messages_of(trace: Trace) -> list[MessageLife]:
     """Every message of a trace, in the order in which they are first seen."""
-    known: dict[int, MessageLife] = {}
+    lives: dict[int, MessageLife] = {}
     for step in trace.steps:
         for event in step.events:
             if event.message is None or event.peer is None:
                 continue
-            number, here = event.message, (event.lane, event.peer)
-            sender, receiver = (event.peer, event.lane) if event.kind == "deliver" else here
-            message = known.get(number) or MessageLife(number, sender, receiver, event.text)
-            sent, ended, fate = message.sent, message.ended, message.fate
+            number, pair = event.message, (event.lane, event.peer)
+            sender, receiver = (event.peer, event.lane) if event.kind == "deliver" else pair
+            message = lives.get(number) or MessageLife(number, sender, receiver, event.text)
+            begin, ended, fate = message.sent, message.ended, message.fate
             if event.kind == "send":
-                sent = step.number
+                begin = step.number
             else:
                 ended, fate = step.number, FATES[event.kind]
-            known[number] = MessageLife(number, message.sender, message.receiver, message.text, sent, ended, fate)
-    return list(known.values())
+            lives[number] = MessageLife(number, message.sender, message.receiver, message.text, begin, ended, fate)
+    return list(lives.values())

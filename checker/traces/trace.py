@@ -230,10 +230,10 @@ def trace_of(job: Job, found: Discovery, verdict: Verdict | None = None) -> Trac
     Raises ValueError where the presenter gives a lane a name that trace files cannot hold, and TypeError where the
     job's source is not JSON.
     """
-    own = {Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
+    verdicts = {Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
     return replace(
         walk_of(job, found.path),
-        verdict=verdict or own.get(found.prop.kind, Verdict.VIOLATED),
+        verdict=verdict or verdicts.get(found.prop.kind, Verdict.VIOLATED),
         prop=found.prop.name,
         kind=found.prop.kind,
         clause=found.finding.clause,
@@ -354,9 +354,9 @@ class _MessageLog:
         if event.peer is None or event.kind not in ("send", "deliver", "lost", "removed"):
             return event
         if event.kind == "send":
-            sent = replace(event, message=self._next())
-            self._waiting[event.lane, event.peer].append(sent)
-            return sent
+            message = replace(event, message=self._next())
+            self._waiting[event.lane, event.peer].append(message)
+            return message
         backward, forward = (event.peer, event.lane), (event.lane, event.peer)
         if event.kind == "deliver":
             return replace(event, message=self._take([backward], event.text)[1])
@@ -367,26 +367,26 @@ class _MessageLog:
     def _wherever(self, event: DiagramEvent) -> DiagramEvent | None:
         """The end of the oldest waiting message of a sender with this text, regardless of the receiver."""
         mine = [
-            each
+            event_sent
             for (sender, _), waiting in self._waiting.items()
-            for each in waiting
-            if (sender, each.text) == (event.lane, event.text)
+            for event_sent in waiting
+            if (sender, event_sent.text) == (event.lane, event.text)
         ]
         if not mine:
             return None
-        sent = min(mine, key=lambda each: each.message or 0)
-        receiver = sent.peer or ""
-        self._waiting[sent.lane, receiver].remove(sent)
+        message = min(mine, key=lambda each: each.message or 0)
+        receiver = message.peer or ""
+        self._waiting[message.lane, receiver].remove(message)
         if event.kind == "lost":
-            return replace(sent, kind="lost")
-        return DiagramEvent("deliver", receiver, sent.text, peer=sent.lane, message=sent.message)
+            return replace(message, kind="lost")
+        return DiagramEvent("deliver", receiver, message.text, peer=message.lane, message=message.message)
 
     def _take(self, pairs: list[tuple[str, str]], text: str) -> tuple[tuple[str, str], int]:
         for pair in pairs:
-            for place, sent in enumerate(self._waiting[pair]):
-                if sent.text == text:
+            for place, message in enumerate(self._waiting[pair]):
+                if message.text == text:
                     del self._waiting[pair][place]
-                    return pair, sent.message or 0
+                    return pair, message.message or 0
         return pairs[0], self._next()
 
     def _next(self) -> int:

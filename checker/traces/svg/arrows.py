@@ -121,16 +121,16 @@ class Arrows:
             name = f"m{message.number}{fate}"
             yield self._label(x + side * 9, y + 12, side, (name, message.text, message.sentence), fate)
         for (x, y, side), messages in under_way.items():
-            words = ", ".join(f"m{each.number} to {each.receiver}" for each in messages)
-            whole = "\n".join(each.sentence for each in messages)
+            words = ", ".join(f"m{message.number} to {message.receiver}" for message in messages)
+            whole = "\n".join(message.sentence for message in messages)
             yield self._label(x + side * (STUB + 4), y + 4, side, ("", words, whole), " under-way")
 
     def _label(self, x: float, y: float, side: int, words: tuple[str, str, str], kind: str) -> str:
         """Words from x towards a side: a name, more words, and the whole text for the title."""
         name, more, whole = words
         columns = columns_in(self._places.lane_width - abs(x - self._nearest(x)) - CHANNEL, SMALL, SANS)
-        shown = shortened(more, columns - len(name) - 1)
-        inside = title(whole) + (tag("tspan", name, class_="id") + " " if name else "") + escaped(shown)
+        label = shortened(more, columns - len(name) - 1)
+        inside = title(whole) + (tag("tspan", name, class_="id") + " " if name else "") + escaped(label)
         return tag("text", inside, x=x, y=y, class_=f"label{kind}", text_anchor="end" if side < 0 else "start")
 
     def _nearest(self, x: float) -> float:
@@ -157,17 +157,17 @@ def band_drawn(places: PictureLayout, band: LinkBand) -> str:
 
 def _sides(pairs: tuple[tuple[str, str], ...]) -> tuple[set[str], set[str]]:
     """The two sides of cut links, if all of one side have lost all of the other; otherwise one side with all lanes."""
-    one = {pairs[0][0]} | {a if b == pairs[0][1] else b for a, b in pairs if pairs[0][1] in (a, b)}
-    other = {lane for pair in pairs for lane in pair} - one
-    if other and {frozenset(pair) for pair in pairs} == {frozenset((a, b)) for a in one for b in other}:
-        return one, other
-    return one | other, set()
+    side = {pairs[0][0]} | {a if b == pairs[0][1] else b for a, b in pairs if pairs[0][1] in (a, b)}
+    rest = {lane for pair in pairs for lane in pair} - side
+    if rest and {frozenset(pair) for pair in pairs} == {frozenset((a, b)) for a in side for b in rest}:
+        return side, rest
+    return side | rest, set()
 
 
 def _pairs_text(pairs: tuple[tuple[str, str], ...], sides: tuple[set[str], set[str]]) -> str:
     if sides[1]:
         return " | ".join(", ".join(sorted(side)) for side in sides)
-    return ", ".join(f"{one} - {other}" for one, other in pairs)
+    return ", ".join(f"{sender} - {receiver}" for sender, receiver in pairs)
 
 
 Point = tuple[float, float]
@@ -245,11 +245,11 @@ def crosses(one: Point, other: Point, box: Box, clear: float = 0.0) -> bool:
     (x1, y1), (x2, y2) = one, other
     left, top, right, bottom = box[0] - clear, box[1] - clear, box[2] + clear, box[3] + clear
     begin, end = 0.0, 1.0
-    for at, length, low, high in ((x1, x2 - x1, left, right), (y1, y2 - y1, top, bottom)):
+    for position, length, low, high in ((x1, x2 - x1, left, right), (y1, y2 - y1, top, bottom)):
         if length == 0:
-            if not low < at < high:
+            if not low < position < high:
                 return False
             continue
-        first, second = sorted(((low - at) / length, (high - at) / length))
+        first, second = sorted(((low - position) / length, (high - position) / length))
         begin, end = max(begin, first), min(end, second)
     return begin < end

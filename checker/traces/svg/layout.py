@@ -113,7 +113,7 @@ def box(x: float, y: float, width: float, height: float, class_: str, radius: fl
 
 def title(words: str) -> str:
     """The title of an element, which a browser shows at the pointer."""
-    return tag("title", "\n".join(escaped(each) for each in words.split("\n")))
+    return tag("title", "\n".join(escaped(part) for part in words.split("\n")))
 
 
 SIGNS = {
@@ -294,7 +294,7 @@ class PictureLayout:
             bands.append(LinkBand(kind, pairs, low))
         low += 14 if any(band.kind != "between" for band in bands) or (bands and sending) else 8
         blocks = {lane: tuple(self._blocks(step, lane, low)) for lane in self.lanes}
-        low = max([low, *(each.top + each.height for stack in blocks.values() for each in stack)])
+        low = max([low, *(block.top + block.height for stack in blocks.values() for block in stack)])
         words = top + 9 + 16 * len(caption) + 14 * len(remarks)
         return StepRow(
             step, top, max(low, words, top + 24) + 7 - top, caption, remarks, heights, tuple(bands), blocks, sends
@@ -303,12 +303,12 @@ class PictureLayout:
     def _ends(self, top: float, ending: list[MessageLife]) -> tuple[dict[int, float], dict[str, float]]:
         """The heights of the ends of messages, from `top` down, and of the sendings of their receivers."""
         heights, sends = {}, {}
-        taken: Counter[str | int] = Counter()
+        slots: Counter[str | int] = Counter()
         for message in ending:
             place = self.lanes.index(message.receiver)
             gap = place - 1 if self.lanes.index(message.sender) <= place else place
-            slot = max(taken[message.receiver], taken[gap])
-            taken[message.receiver] = taken[gap] = slot + 1
+            slot = max(slots[message.receiver], slots[gap])
+            slots[message.receiver] = slots[gap] = slot + 1
             heights[message.number] = top + SLOT * slot
             sends[message.receiver] = top + SLOT * (slot + 1) + 4
         return heights, sends
@@ -320,7 +320,7 @@ class PictureLayout:
             words = _event_label(step, event)
             if event.lane == lane and words is not None:
                 kind, remarks = words
-                lines = tuple(("", each) for each in wrapped(remarks, columns, FIELD_LINES))
+                lines = tuple(("", part) for part in wrapped(remarks, columns, FIELD_LINES))
                 block = LaneBox(kind, lines, remarks, top)
                 yield block
                 top += block.height + 4
@@ -335,12 +335,12 @@ def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, 
         label = wrapped(name, max(4, columns - 4), 1)[0]
         rest = columns - cell_len(label) - 1
         if cell_len(value) <= rest or rest >= 12:
-            first, *others = wrapped(value, max(4, rest), 1 if cell_len(value) <= rest else FIELD_LINES)
+            first, *rest_lines = wrapped(value, max(4, rest), 1 if cell_len(value) <= rest else FIELD_LINES)
             yield label, first
         else:
             yield label, ""
-            others = wrapped(value, columns - 1, FIELD_LINES)
-        yield from (("", " " + other) for other in others)
+            rest_lines = wrapped(value, columns - 1, FIELD_LINES)
+        yield from (("", " " + rest_line) for rest_line in rest_lines)
 
 
 def _event_label(step: TraceStep, event: DiagramEvent) -> tuple[str, str] | None:

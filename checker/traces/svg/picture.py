@@ -124,8 +124,8 @@ class _Picture:
             low += 16
         for name, words in about(self._trace) if self._heading else ():
             whole = f"{name}: {words}"
-            for each in wrapped(whole, columns, ABOUT_LINES):
-                yield tag("text", title(whole) + escaped(each), x=EDGE, y=low, class_="about")
+            for part in wrapped(whole, columns, ABOUT_LINES):
+                yield tag("text", title(whole) + escaped(part), x=EDGE, y=low, class_="about")
                 low += 16
 
     # -- rows and lanes --------------------------------------------------------------------------------------
@@ -166,9 +166,9 @@ class _Picture:
                 yield tag("g", "".join(parts), class_="lane")
         for place, name in enumerate(places.properties):
             x, y = places.truths_left + (place + 0.5) * TRUTH_WIDTH + 4, places.top - 6
-            shown = "property found" if name == self._trace.prop else "property"
+            class_name = "property found" if name == self._trace.prop else "property"
             words = title(name) + escaped(shortened(name, NAME_COLUMNS))
-            yield tag("text", words, class_=shown, transform=f"translate({x:.1f} {y:.1f}) rotate(-90)")
+            yield tag("text", words, class_=class_name, transform=f"translate({x:.1f} {y:.1f}) rotate(-90)")
 
     def _spans(self, lane: str) -> Iterator[tuple[float, float, bool]]:
         """The spans of a lane, up or down, as (top, bottom, up)."""
@@ -180,9 +180,9 @@ class _Picture:
         ]
         at_first = self._trace.steps[0].lanes.get(lane, {}).get("state")
         top, up = self._places.top - 6, not (turns and turns[0][1]) and at_first != "down"
-        for y, now in turns:
+        for y, is_up in turns:
             yield top, y, up
-            top, up = y, now
+            top, up = y, is_up
         yield top, self._places.bottom + 6, up
 
     def _loop(self) -> Iterator[str]:
@@ -251,5 +251,5 @@ def _heading(trace: Trace, width: float) -> Iterator[tuple[str, str, str, float]
         ("claim", claim(trace), 13.5, SANS, 8),
     ]
     for class_, words, size, ratio, most in (row for row in rows if row[1]):
-        for place, each in enumerate(wrapped(words, columns_in(width - 2 * EDGE, size, ratio), most)):
-            yield class_, each, words, size + (12 if place == 0 else 5)
+        for place, part in enumerate(wrapped(words, columns_in(width - 2 * EDGE, size, ratio), most)):
+            yield class_, part, words, size + (12 if place == 0 else 5)
