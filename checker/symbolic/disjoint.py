@@ -68,7 +68,7 @@ def disjoint_quorums(a: View, b: View, running: frozenset[Sid] | None = None) ->
         _is_quorum(b.quorums, in_b),
     ]
     if running is not None:
-        constraints += [each == 0 for chosen in (in_a, in_b) for sid, each in chosen.items() if sid not in running]
+        constraints += [v == 0 for chosen in (in_a, in_b) for sid, v in chosen.items() if sid not in running]
     solver = z3.SimpleSolver()
     solver.add(*constraints)
     if not _satisfiable(solver):
@@ -129,8 +129,8 @@ def _read(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
     model = solver.model()
 
     def members(chosen: Chosen) -> frozenset[Sid]:
-        one = (sid for sid, v in chosen.items() if model.eval(v, model_completion=True).as_long() == 1)
-        return frozenset(one)
+        sids = (sid for sid, v in chosen.items() if model.eval(v, model_completion=True).as_long() == 1)
+        return frozenset(sids)
 
     return DisjointQuorums(members(in_a), members(in_b))
 
@@ -174,7 +174,7 @@ def failed_premise(stages: Sequence[RunningView]) -> FailedPremise | None:
     """
     changed = _changed_role(stages)
     disjoint = disjoint_stages(stages)
-    failed = [each for each in (disjoint, changed) if each is not None]
+    failed = [premise for premise in (disjoint, changed) if premise is not None]
     return min(failed, key=lambda each: (each.earlier, each.later), default=None)
 
 

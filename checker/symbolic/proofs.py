@@ -189,30 +189,30 @@ def two_views_rule(strict: bool = True, empty_views: bool = False) -> Proof:
     Mutants: `strict=False` reads >= for >; `empty_views` admits a view without voters, which has no quorum, so that all
     its quorums meet for every sum.
     """
-    only_a, only_b, both = z3.Ints("only_a only_b both")
-    voters_a, voters_b, union = only_a + both, only_b + both, only_a + only_b + both
+    only_a, only_b, common = z3.Ints("only_a only_b both")
+    voters_a, voters_b, union = only_a + common, only_b + common, only_a + only_b + common
     quorum_a, quorum_b = voters_a / 2 + 1, voters_b / 2 + 1
     least = 0 if empty_views else 1
-    views = z3.And(only_a >= 0, only_b >= 0, both >= 0, voters_a >= least, voters_b >= least)
+    views = z3.And(only_a >= 0, only_b >= 0, common >= 0, voters_a >= least, voters_b >= least)
     enough = quorum_a + quorum_b > union if strict else quorum_a + quorum_b >= union
 
     # Disjoint quorums: from_a servers of A only and both_a of the common ones, and likewise for B.
     from_a, both_a, from_b, both_b = z3.Ints("from_a both_a from_b both_b")
-    disjoint = _disjoint_sizes(only_a, only_b, both, from_a, both_a, from_b, both_b)
+    disjoint = _disjoint_sizes(only_a, only_b, common, from_a, both_a, from_b, both_b)
     quorums = z3.And(disjoint, from_a + both_a >= quorum_a, from_b + both_b >= quorum_b)
 
     # The two quorums to take if the sum is too small: first from outside the common part.
     take_a, take_b = _smaller(quorum_a, only_a), _smaller(quorum_b, only_b)
-    taken = _disjoint_sizes(only_a, only_b, both, take_a, quorum_a - take_a, take_b, quorum_b - take_b)
+    choice = _disjoint_sizes(only_a, only_b, common, take_a, quorum_a - take_a, take_b, quorum_b - take_b)
     obligations = [
         (
             "where the sum is enough, no two quorums are disjoint",
             z3.Implies(z3.And(views, enough), z3.Not(quorums)),
         ),
-        ("where it is not, two are", z3.Implies(z3.And(views, z3.Not(enough)), taken)),
+        ("where it is not, two are", z3.Implies(z3.And(views, z3.Not(enough)), choice)),
     ]
     statement = f"all quorums of A and B meet iff quorum(A) + quorum(B) {'>' if strict else '>='} |A u B|"
-    return _by_sizes(statement, obligations, (only_a, only_b, both))
+    return _by_sizes(statement, obligations, (only_a, only_b, common))
 
 
 def one_server_at_a_time(added: int = 1) -> Proof:
@@ -331,9 +331,9 @@ def disjoint_sets(groups: Share | None, inside: Share, weights: Weights, most: t
     number of groups and of servers in each; smaller ensembles are tried first.
     """
     for shape in _shapes(*most):
-        found = _solve([_variables(g, size) for g, size in enumerate(shape)], groups, inside, weights)
-        if found is not None:
-            return found
+        sets = _solve([_variables(g, size) for g, size in enumerate(shape)], groups, inside, weights)
+        if sets is not None:
+            return sets
     return None
 
 
@@ -355,11 +355,11 @@ def _solve(groups: list[_Group], share: Share | None, inside: Share, weights: We
     walks = [group.walk() for group in groups]
     outer = Walk.start()
     for group, walk in zip(groups, walks, strict=True):
-        counted = z3.If(walk.total != 0, 1, 0)
+        weight = z3.If(walk.total != 0, 1, 0)
         # A group is won only by a set with a server in it; the proofs do not need this fact.
         a = z3.And(z3.Or(*group.in_a), inside.reached(walk.a, walk.total))
         b = z3.And(z3.Or(*group.in_b), inside.reached(walk.b, walk.total))
-        outer = outer.step(counted, a, b, walk.common)
+        outer = outer.step(weight, a, b, walk.common)
     solver = z3.Solver()
     # The limit keeps the counterexample readable; it only makes the search less complete.
     solver.add(*(z3.And(weights.allowed(w), w >= -3, w <= 3) for group in groups for w in group.weights))

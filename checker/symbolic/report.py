@@ -92,8 +92,8 @@ def _answer_text(configs: Sequence[Config], pairs: Iterable[ConfigPair]) -> str:
     width = max(len(config.file) for config in configs)
     lines = [f"{config.file:<{width}}  {view_text(config.view)}" for config in configs]
     lines += [on_a_line(f"warning: {warning}") for config in configs for warning in config.warnings]
-    told = (pair for pair in pairs if pair.a is not pair.b or pair.disjoint or len(configs) == 1)
-    return "\n".join(["\n".join(lines), *(f"\n{_pair_text(pair, width)}" for pair in told)])
+    shown_pairs = (pair for pair in pairs if pair.a is not pair.b or pair.disjoint or len(configs) == 1)
+    return "\n".join(["\n".join(lines), *(f"\n{_pair_text(pair, width)}" for pair in shown_pairs)])
 
 
 def view_text(view: View) -> str:
@@ -203,10 +203,10 @@ class _DynamicFiles:
     def locate(self, name: str) -> str:
         """Return the path of the file on this machine."""
         try:
-            there = Path(name).is_file()
+            is_file = Path(name).is_file()
         except ValueError:
-            there = False
-        return name if there else str(self._folder / Path(name).name)
+            is_file = False
+        return name if is_file else str(self._folder / Path(name).name)
 
 
 def _text(path: Path) -> str:

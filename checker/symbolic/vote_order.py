@@ -95,7 +95,7 @@ class Cycle(msgspec.Struct, frozen=True):
     def lines(self) -> tuple[str, ...]:
         """A line for each step: the two votes, and the clause that decides."""
         return tuple(
-            f"{_named(one)} beats {_named(other)}: {_why(one, other, self.variants)}" for one, other in self.steps
+            f"{_named(vote)} beats {_named(loser)}: {_why(vote, loser, self.variants)}" for vote, loser in self.steps
         )
 
 
@@ -156,18 +156,18 @@ def smallest_cycle(length: int, variants: Variants = frozenset()) -> Cycle | Non
     votes = _variables(length)
     ring = zip(votes, (*votes[1:], votes[0]), strict=True)
     mutual = [
-        z3.If(z3.And(better(one, other, variants), better(other, one, variants)), 1, 0)
-        for one, other in combinations(votes, 2)
+        z3.If(z3.And(better(first, second, variants), better(second, first, variants)), 1, 0)
+        for first, second in combinations(votes, 2)
     ]
-    found = _smallest(
+    votes_found = _smallest(
         [
-            *(better(one, other, variants) for one, other in ring),
+            *(better(winner, loser, variants) for winner, loser in ring),
             z3.Distinct(*(vote.server for vote in votes)),
             z3.Sum(mutual) <= 1,
         ],
         votes,
     )
-    return None if found is None else _confirmed(Cycle(tuple(each.vote() for each in found), variants))
+    return None if votes_found is None else _confirmed(Cycle(tuple(vote.vote() for vote in votes_found), variants))
 
 
 def all_proofs() -> tuple[Proof, ...]:
@@ -185,8 +185,8 @@ def cycle_lines() -> tuple[str, ...]:
     lines: list[str] = []
     for length in (2, 3):
         cycle = smallest_cycle(length, BEFORE_1419)
-        found = ("  there is none",) if cycle is None else tuple(f"  {line}" for line in cycle.lines())
-        lines += [f"the smallest cycle of {length} votes before ZOOKEEPER-1419:", *found]
+        steps = ("  there is none",) if cycle is None else tuple(f"  {line}" for line in cycle.lines())
+        lines += [f"the smallest cycle of {length} votes before ZOOKEEPER-1419:", *steps]
     return tuple(lines)
 
 
@@ -200,11 +200,11 @@ def _proof(statement: str, obligation: str, claim: z3.BoolRef, votes: Sequence[R
     solver.add(z3.Not(claim))
     if solver.check() == z3.unsat:
         return Theorem(statement, (obligation,))
-    found = _smallest([z3.Not(claim)], votes)
-    if found is None:
+    example = _smallest([z3.Not(claim)], votes)
+    if example is None:
         return OpenStatement(statement, obligation)
     names = (str(variable) for vote in votes for variable in vote)
-    return Refutation(statement, Sizes(tuple(zip(names, (n for vote in found for n in vote), strict=True))))
+    return Refutation(statement, Sizes(tuple(zip(names, (n for vote in example for n in vote), strict=True))))
 
 
 def _smallest(constraints: Sequence[z3.BoolRef], votes: Sequence[Ranked]) -> tuple[Ranked, ...] | None:
@@ -228,7 +228,7 @@ def _smallest(constraints: Sequence[z3.BoolRef], votes: Sequence[Ranked]) -> tup
 def _confirmed(cycle: Cycle) -> Cycle:
     """The cycle, after the specification has confirmed that each vote beats the next. Raises UndecidedError."""
     view = majority_view(vote.leader for vote in cycle.votes)
-    if not all(is_better(view, one, other, cycle.variants) for one, other in cycle.steps):
+    if not all(is_better(view, winner, loser, cycle.variants) for winner, loser in cycle.steps):
         raise UndecidedError(f"z3's answer {cycle} is not a cycle: the translation is wrong")
     return cycle
 

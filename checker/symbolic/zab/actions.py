@@ -116,13 +116,13 @@ def _begin(z: AbstractZab, s: ZabState, r: Term) -> ZabStep:
 
 def _promise(z: AbstractZab, s: ZabState, n: Term, r: Term) -> ZabStep:
     """A server accepts the epoch of a reign, and its ACKEPOCH counts, since it is not ahead of the leader."""
-    own, leaders = z.epoch(s.current(n)), z.epoch(s.began_in(r))
+    epoch, leaders = z.epoch(s.current(n)), z.epoch(s.began_in(r))
     return ZabStep(
         {
             "the reign has begun": And(s.begun(r), r != z.zero),
             "the epoch is higher than any that the server accepted": s.accepted(n) < z.epoch(r),
-            "currentEpoch is not ahead": own <= leaders,
-            "the log is not ahead": Or(own < leaders, s.last(n) <= s.initial_last(r)),
+            "currentEpoch is not ahead": epoch <= leaders,
+            "the log is not ahead": Or(epoch < leaders, s.last(n) <= s.initial_last(r)),
         },
         s._replace(accepted=at(s.accepted, n, z.epoch(r)), promised=also(s.promised, n, r)),
     )
@@ -157,14 +157,14 @@ def _establish(z: AbstractZab, s: ZabState, r: Term, q: Term) -> ZabStep:
 def _synchronise(z: AbstractZab, s: ZabState, n: Term, r: Term, to: Term) -> ZabStep:
     """The log of a server becomes a prefix of the history of a reign: by TRUNC, SNAP, DIFF or a PROPOSAL."""
     common = z.all("txn", lambda t: Implies(And(s.log(n, t), s.initial(r, t)), z.zxid(t) <= to))
-    own = z.all("txn", lambda t: Implies(s.acked(n, r, t), z.zxid(t) <= to))
+    acknowledged = z.all("txn", lambda t: Implies(s.acked(n, r, t), z.zxid(t) <= to))
     return ZabStep(
         {
             "the reign is established": s.established(r),
             "its history reaches the zxid": to <= s.history_last(r),
             "the server has accepted no later epoch": s.accepted(n) == z.epoch(r),
             "the common part with the initial transactions stays": common,
-            "acknowledged transactions of the reign stay": own,
+            "acknowledged transactions of the reign stay": acknowledged,
         },
         s._replace(
             source=at(s.source, n, r),

@@ -71,21 +71,21 @@ def conditions(premise: Premise, places: Collection[str] = ()) -> Iterator[Verif
     s = z.state()
     axioms = (*z.axioms().values(), *premises.axioms(premise, z).values())
     invariant = clauses(premise)
-    known = {clause.name: clause.formula(z, s) for clause in invariant}
+    formulas = {clause.name: clause.formula(z, s) for clause in invariant}
     for clause in invariant if wanted(FIRST_STATE) else ():
         yield _condition(FIRST_STATE, clause, (*axioms, z.initial(s)), clause.formula(z, s))
     for action in filter(lambda action: wanted(action.name), premises.actions(premise).values()):
-        done = taken(z, s, action)
+        step = taken(z, s, action)
         for clause in invariant:
-            hypotheses = (*axioms, *_hypotheses(action.name, clause.name, known), *done.conditions.values())
-            yield _condition(action.name, clause, hypotheses, clause.formula(z, done.after))
+            hypotheses = (*axioms, *_hypotheses(action.name, clause.name, formulas), *step.conditions.values())
+            yield _condition(action.name, clause, hypotheses, clause.formula(z, step.after))
     if wanted(ELECTION):
         yield from (_any_leader(z, s), _may_promise(z, s), _may_establish(z, s))
     for theorem in THEOREMS if wanted(IMPLICATION) else ():
         formula = theorem.formula(z, s)
-        hypotheses = (*axioms, *_hypotheses(IMPLICATION, theorem.name, known))
+        hypotheses = (*axioms, *_hypotheses(IMPLICATION, theorem.name, formulas))
         yield _condition(IMPLICATION, theorem, hypotheses, formula)
-        known[theorem.name] = formula
+        formulas[theorem.name] = formula
 
 
 def _any_leader(z: AbstractZab, s: ZabState) -> VerificationCondition:
@@ -102,20 +102,20 @@ def _may_promise(z: AbstractZab, s: ZabState) -> VerificationCondition:
 
     The actions are those without a roll-out, which adds conditions to them.
     """
-    r, n, other = (z.universe.constant(*each) for each in (("led", "reign"), ("n", "node"), ("other", "node")))
+    r, n, peer = (z.universe.constant(*pair) for pair in (("led", "reign"), ("n", "node"), ("other", "node")))
     result = ACTIONS["begin"].step(z, s, r=r)
-    own, leaders = z.epoch(s.current(n)), z.epoch(s.current(z.server(r)))
+    epoch, leaders = z.epoch(s.current(n)), z.epoch(s.current(z.server(r)))
     not_ahead = z3.And(
         n != z.server(r),
         s.accepted(n) < z.epoch(r),
-        z3.Or(own < leaders, z3.And(own == leaders, s.last(n) <= s.last(z.server(r)))),
+        z3.Or(epoch < leaders, z3.And(epoch == leaders, s.last(n) <= s.last(z.server(r)))),
     )
     first = ACTIONS["promise"].step(z, result.after, n=n, r=r)
-    earlier = ACTIONS["promise"].step(z, result.after, n=other, r=r)
+    earlier = ACTIONS["promise"].step(z, result.after, n=peer, r=r)
     second = ACTIONS["promise"].step(z, earlier.after, n=n, r=r)
     goal = z3.And(
         *first.conditions.values(),
-        z3.Implies(z3.And(other != n, *earlier.conditions.values()), z3.And(list(second.conditions.values()))),
+        z3.Implies(z3.And(peer != n, *earlier.conditions.values()), z3.And(list(second.conditions.values()))),
     )
     sentence = "A server that is not ahead of a new leader, and has accepted no such epoch, may promise."
     return VerificationCondition(ELECTION, "may_promise", sentence, (*result.conditions.values(), not_ahead), goal)
@@ -164,12 +164,12 @@ def checked(condition: VerificationCondition, *, seed: int = 0, seconds: float =
     # Where the action changes nothing that a clause reads, the clause itself is all that its proof needs.
     unchanged = [hypothesis for hypothesis in condition.hypotheses if hypothesis.eq(condition.formula)]
     solver.add(*(unchanged or condition.hypotheses), z3.Not(condition.formula))
-    begun = time.monotonic()
+    began = time.monotonic()
     answer = solver.check()
     finding = (
         ProofFinding.PROVED if answer == z3.unsat else ProofFinding.FAILED if answer == z3.sat else ProofFinding.OPEN
     )
-    took = time.monotonic() - begun
+    took = time.monotonic() - began
     return CheckedCondition(condition.place, condition.goal, condition.sentence, finding, took)
 
 

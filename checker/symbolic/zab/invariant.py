@@ -363,7 +363,7 @@ def named(clause: Clause) -> NamedClause:
 
 def clauses(premise: Premise) -> tuple[NamedClause, ...]:
     """The whole invariant under a premise."""
-    own = (
+    named_clauses = (
         acked_known,
         entered_acked,
         entered_established,
@@ -381,7 +381,7 @@ def clauses(premise: Premise) -> tuple[NamedClause, ...]:
     )
     staged = rollout.STAGED_CLAUSES if premise.is_rollout else ()
     growth = rollout.GROWTH_CLAUSES if premise is Premise.ONE_GO else ()
-    return tuple(map(named, (*HISTORY_CLAUSES, *own, *staged, *growth)))
+    return tuple(map(named, (*HISTORY_CLAUSES, *named_clauses, *staged, *growth)))
 
 
 def one_leader_an_epoch(z: AbstractZab, s: ZabState) -> Formula:

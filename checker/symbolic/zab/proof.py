@@ -86,19 +86,19 @@ def run(
     label = f"@{next(_labels)}."
     state = z.state(f"{label}0")
     solver.add(z.initial(state))
-    told: list[tuple[str, dict[str, Term]]] = []
+    steps: list[tuple[str, dict[str, Term]]] = []
     for number, name in enumerate(script, start=1):
         action = actions[name]
         chosen = parameters(z, action, f"{label}{number}")
         step = action.step(z, state, **chosen)
         solver.add(*step.conditions.values())
-        told.append((name, chosen))
+        steps.append((name, chosen))
         state = _named(z, solver, state, step.after, f"{label}{number}")
     solver.add(goal(z, state))
     answer = solver.check()
     if answer != z3.sat:
         return ScriptedRun(None if answer == z3.unknown else False, ())
-    return ScriptedRun(True, tuple(_Narrator(z, solver.model()).run(told, state)))
+    return ScriptedRun(True, tuple(_Narrator(z, solver.model()).run(steps, state)))
 
 
 def _solver(seconds: float) -> z3.Solver:
@@ -116,7 +116,7 @@ def _named(z: AbstractZab, solver: z3.Solver, before: ZabState, after: ZabState,
         if new is getattr(before, name):
             continue
         changed[name] = z.symbol(name, label)
-        solver.add([changed[name](*each) == new(*each) for each in z.universe.tuples(sorts)])
+        solver.add([changed[name](*elements) == new(*elements) for elements in z.universe.tuples(sorts)])
     return after._replace(**changed)
 
 
@@ -150,7 +150,7 @@ def induction_story(premise: Premise, place: str, goal: str, action: ZabAction |
     """A step from a state of the invariant to one that breaks the clause `goal`; one line if there is none."""
     taken_action = action or premises.actions(premise)[place]
     z, solver, after = _induction_step(premise, taken_action)
-    clause = next(each for each in clauses(premise) if each.name == goal)
+    clause = next(candidate for candidate in clauses(premise) if candidate.name == goal)
     solver.add(*_small_numbers(z), z3.Not(clause.formula(z, after)))
     if solver.check() != z3.sat:
         return ("no counterexample was found with three servers",)
@@ -226,8 +226,8 @@ class _Narrator:
             f"{self._name(s.current(n))}, log {self._txns(s.log, n)}"
             for n in self._elements["node"]
         ]
-        begun = [r for r in self._elements["reign"] if self._holds(z3.And(s.begun(r), r != self._z.zero))]
-        return [*servers, *(self._reign(s, r) for r in begun)]
+        reigns = [r for r in self._elements["reign"] if self._holds(z3.And(s.begun(r), r != self._z.zero))]
+        return [*servers, *(self._reign(s, r) for r in reigns)]
 
     def _reign(self, s: ZabState, r: Term) -> str:
         established = "established" if self._holds(s.established(r)) else "not established"
@@ -283,12 +283,12 @@ class PremiseProof(msgspec.Struct, frozen=True):
     @property
     def seconds(self) -> float:
         """The time that z3 took for all conditions."""
-        return sum(each.seconds for each in self.checked)
+        return sum(condition.seconds for condition in self.checked)
 
     @property
     def unproved(self) -> tuple[CheckedCondition, ...]:
         """The conditions with no proof."""
-        return tuple(each for each in self.checked if each.finding is not ProofFinding.PROVED)
+        return tuple(condition for condition in self.checked if condition.finding is not ProofFinding.PROVED)
 
 
 def prove(
@@ -312,9 +312,9 @@ def prove(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
         running = {pool.submit(check_task, task): task for task in tasks}
-        for done, future in enumerate(as_completed(running), start=1):
+        for count, future in enumerate(as_completed(running), start=1):
             answers[running[future]] = future.result()
-            progress(done, len(tasks))
+            progress(count, len(tasks))
     return tuple(
         PremiseProof(premise, tuple(answer for task in tasks if task.premise is premise for answer in answers[task]))
         for premise in chosen
@@ -340,7 +340,7 @@ def answer_lines(proofs: Iterable[PremiseProof]) -> tuple[str, ...]:
 
 
 def _premise_lines(proof: PremiseProof) -> list[str]:
-    slowest = max(each.seconds for each in proof.checked)
+    slowest = max(condition.seconds for condition in proof.checked)
     count = len(proof.checked)
     name = proof.premise.name.lower().replace("_", "-")
     lines = [
@@ -348,16 +348,16 @@ def _premise_lines(proof: PremiseProof) -> list[str]:
         f"  {len(clauses(proof.premise))} clauses, {count - len(proof.unproved)} of {count} conditions proved, "
         f"{proof.seconds:.1f} s, slowest {slowest:.2f} s",
     ]
-    for each in proof.unproved:
-        lines.append(f"  {each.finding.value}: {each.goal} after {each.place}: {each.sentence}")
-        if each.finding is ProofFinding.FAILED and each.place in premises.actions(proof.premise):
-            lines += [f"    {line}" for line in induction_story(proof.premise, each.place, each.goal)]
+    for condition in proof.unproved:
+        lines.append(f"  {condition.finding.value}: {condition.goal} after {condition.place}: {condition.sentence}")
+        if condition.finding is ProofFinding.FAILED and condition.place in premises.actions(proof.premise):
+            lines += [f"    {line}" for line in induction_story(proof.premise, condition.place, condition.goal)]
     return lines
 
 
 def exit_code(proofs: Iterable[PremiseProof]) -> int:
     """The exit code: a failed condition is worse than one without an answer."""
-    findings = {each.finding for proof in proofs for each in proof.checked}
+    findings = {condition.finding for proof in proofs for condition in proof.checked}
     if ProofFinding.FAILED in findings:
         return REFUTED
     return UNDECIDED if ProofFinding.OPEN in findings else PROVED

@@ -211,20 +211,20 @@ class AbstractZab:
 
     def initial(self, s: ZabState) -> Formula:
         """The first state: empty logs, no epoch accepted, no reign but the zero reign."""
-        zero, every = self.zero, self.all
+        zero, forall = self.zero, self.all
         none = z3.Not
         return z3.And(
-            every("node", lambda n: z3.And(s.accepted(n) == self.epoch(zero), s.current(n) == zero)),
-            every("node", lambda n: z3.And(s.last(n) == 0, s.source(n) == zero)),
-            every("node txn", lambda n, t: none(s.log(n, t))),
-            every("reign", lambda r: z3.And(s.begun(r) == (r == zero), s.established(r) == (r == zero))),
-            every("reign", lambda r: z3.And(s.initial_last(r) == 0, s.history_last(r) == 0)),
-            every("reign txn", lambda r, t: z3.And(none(s.initial(r, t)), none(s.history(r, t)), none(s.dead(r, t)))),
-            every("node reign", lambda n, r: z3.And(none(s.promised(n, r)), none(s.entered(n, r)))),
-            every("node reign txn", lambda n, r, t: none(s.acked(n, r, t))),
-            every("reign quorum", lambda r, q: none(s.served(r, q))),
-            every("reign txn quorum", lambda r, t, q: none(s.committed(r, t, q))),
+            forall("node", lambda n: z3.And(s.accepted(n) == self.epoch(zero), s.current(n) == zero)),
+            forall("node", lambda n: z3.And(s.last(n) == 0, s.source(n) == zero)),
+            forall("node txn", lambda n, t: none(s.log(n, t))),
+            forall("reign", lambda r: z3.And(s.begun(r) == (r == zero), s.established(r) == (r == zero))),
+            forall("reign", lambda r: z3.And(s.initial_last(r) == 0, s.history_last(r) == 0)),
+            forall("reign txn", lambda r, t: z3.And(none(s.initial(r, t)), none(s.history(r, t)), none(s.dead(r, t)))),
+            forall("node reign", lambda n, r: z3.And(none(s.promised(n, r)), none(s.entered(n, r)))),
+            forall("node reign txn", lambda n, r, t: none(s.acked(n, r, t))),
+            forall("reign quorum", lambda r, q: none(s.served(r, q))),
+            forall("reign txn quorum", lambda r, t, q: none(s.committed(r, t, q))),
             z3.And(s.began_in(zero) == zero, s.began_from(zero) == zero),
             z3.And(s.low() == 0, s.high() == 0, s.barrier() == zero, s.newest() == zero),
-            every("reign", lambda r: z3.And(none(s.over(r)), none(s.grown(r)))),
+            forall("reign", lambda r: z3.And(none(s.over(r)), none(s.grown(r)))),
         )
