@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from checker.engine.result import CUT_SHORT, SEED, Exploration, Limits, Stop, disagreements, verdict_disagreements
@@ -89,14 +89,13 @@ def run_job(
     it is "none".
     """
     limits = job.limits if limits is None else limits
+    run = _JobRun(job, workers, report, checkpoint, seed)
     if engine == "plain":
-        with _progress(job.name, report) as progress:
-            return _plain(job, limits, progress, reduce)
-    found, used = _searched(job, limits, report, workers, checkpoint, seed, reduce)
+        return run.by_sets(limits, reduce)
+    found, used = run.by_tables(limits, reduce)
     if engine == "tables" or found.stop in CUT_SHORT:
         return found
-    with _progress(job.name, report) as progress:
-        return _compared(found, _plain(job, limits, progress), used)
+    return _compared(found, run.by_sets(limits), used)
 
 
 def compare_with_symmetry(
@@ -109,9 +108,10 @@ def compare_with_symmetry(
     """
     if found.stop in CUT_SHORT:
         return ""
-    if reason := _reason_against_symmetry(job, workers):
+    run = _JobRun(job, workers, report, seed=seed)
+    if reason := run.reason_against_symmetry:
         return f"none, and nothing to compare: {reason}"
-    other = _with_symmetry(job, job.limits, found, report, workers, seed)
+    other = run.after(found, job.limits)
     if other.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     if other.stop in CUT_SHORT:
@@ -140,114 +140,94 @@ def compile_kernels(job: Job, *, shown: bool = True) -> None:
         search.explore(job.model, Limits(depth=1), progress=progress)
 
 
-def _by_tables(
-    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
-) -> Exploration:
-    named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress}
-    named |= {"checkpoint": checkpoint, "seed": seed}
-    if isinstance(workers, int):
+@dataclass(frozen=True)
+class _JobRun:
+    """A job with the options that all of its searches share. All methods raise ModelError."""
+
+    job: Job
+    workers: Workers
+    report: Report | None
+    checkpoint: Checkpoint | None = None
+    seed: int = SEED
+
+    def by_sets(self, limits: Limits, reduce: Reduction = "none") -> Exploration:
+        """The search by the plain engine, which has no reduction."""
+        from checker.engine import plain  # noqa: PLC0415 (as late as the other engine)
+        from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
+
+        if reduce != "none":
+            raise ModelError(
+                f"--reduce {reduce} is for the table engine; write --engine tables, or --engine both to compare"
+            )
+        with _progress(self.job.name, self.report) as progress:
+            return plain.explore(self.job.model, limits, until_witnessed=self.job.until_witnessed, progress=progress)
+
+    def by_tables(self, limits: Limits, reduce: Reduction) -> tuple[Exploration, Reduction]:
+        """The search by tables, and the reduction that it had."""
+        if reduce == "symmetric":
+            return self._with_symmetry(limits, self.job.name), reduce
+        if reduce == "none" or self.checkpoint is not None or self.reason_against_symmetry:
+            return self._in_full(limits), "none"
+        return self._automatic(limits)
+
+    def _in_full(self, limits: Limits) -> Exploration:
         from checker.engine import search  # noqa: PLC0415 (loads the kernels)
 
-        return search.explore(job.model, limits, workers=workers, **named)
-    from checker.cluster.explore import explore  # noqa: PLC0415 (loads the kernels; Ray is an extra)
+        named: dict[str, Any] = {"until_witnessed": self.job.until_witnessed, "seed": self.seed}
+        with _progress(self.job.name, self.report) as progress:
+            named |= {"checkpoint": self.checkpoint, "progress": progress}
+            if isinstance(self.workers, int):
+                return search.explore(self.job.model, limits, workers=self.workers, **named)
+            from checker.cluster.explore import explore  # noqa: PLC0415 (Ray is an extra)
 
-    return explore(job.model, limits, workers=workers, **named)
+            return explore(self.job.model, limits, workers=self.workers, **named)
 
+    def _automatic(self, limits: Limits) -> tuple[Exploration, Reduction]:
+        """Explore a job in full. If it is large, begin again with its symmetry.
 
-def _searched(
-    job: Job,
-    limits: Limits,
-    report: Report | None,
-    workers: Workers,
-    checkpoint: Checkpoint | None,
-    seed: int,
-    reduce: Reduction,
-) -> tuple[Exploration, Reduction]:
-    if reduce == "auto":
-        if checkpoint is None and not _reason_against_symmetry(job, workers):
-            return _automatic(job, limits, report, workers, seed)
-        reduce = "none"
-    with _progress(job.name, report) as progress:
-        search = _by_tables if reduce == "none" else _by_symmetry
-        return search(job, limits, progress, workers, checkpoint, seed), reduce
+        A small space takes less time in full, since a symmetric search makes comparisons first.
+        """
+        most = FULL_STATES if limits.states is None else min(FULL_STATES, limits.states)
+        found = self._in_full(replace(limits, states=most))
+        if found.stop is not Stop.STATES or most == limits.states:
+            return replace(found, limits=limits), "none"
+        try:
+            other = self.after(found, limits)
+        except KeyboardInterrupt:  # before the search, which would end by itself
+            return replace(found, limits=limits, stop=Stop.INTERRUPTED), "none"
+        is_less = other.stop in CUT_SHORT and not other.found and other.depth < found.depth
+        best = replace(found if is_less else other, limits=limits, stop=other.stop)
+        return best.at_the_cost_of(found, other), "none" if is_less else "symmetric"
 
+    @property
+    def reason_against_symmetry(self) -> str | None:
+        """The reason why the job cannot be explored with its symmetry, if there is one."""
+        from checker.engine.symmetric_search import reason_against_symmetry  # noqa: PLC0415 (as late as the engine)
 
-def _automatic(
-    job: Job, limits: Limits, report: Report | None, workers: Workers, seed: int
-) -> tuple[Exploration, Reduction]:
-    """Explore a job in full. If it is large, begin again with its symmetry.
-
-    A small space takes less time in full, since a symmetric search makes comparisons first.
-    """
-    most = FULL_STATES if limits.states is None else min(FULL_STATES, limits.states)
-    with _progress(job.name, report) as progress:
-        found = _by_tables(job, replace(limits, states=most), progress, workers, None, seed)
-    if found.stop is not Stop.STATES or most == limits.states:
-        return replace(found, limits=limits), "none"
-    try:
-        other = _with_symmetry(job, limits, found, report, workers, seed)
-    except KeyboardInterrupt:  # before the search, which would end by itself
-        return replace(found, limits=limits, stop=Stop.INTERRUPTED), "none"
-    is_less = other.stop in CUT_SHORT and not other.found and other.depth < found.depth
-    best = replace(found, stop=other.stop) if is_less else other
-    both = replace(
-        best,
-        limits=limits,
-        seconds=found.seconds + other.seconds,
-        work=found.work + other.work,
-        python_steps=found.python_steps + other.python_steps,
-        python_calls=found.python_calls + other.python_calls,
-        python_seconds=found.python_seconds + other.python_seconds,
-        peak_bytes=max(found.peak_bytes, other.peak_bytes),
-        spilled_bytes=max(found.spilled_bytes, other.spilled_bytes),
-    )
-    return both, "none" if is_less else "symmetric"
-
-
-def _reason_against_symmetry(job: Job, workers: Workers) -> str | None:
-    from checker.engine.symmetric_search import reason_against_symmetry  # noqa: PLC0415 (as late as the engine)
-
-    return reason_against_symmetry(job.model) if isinstance(workers, int) else "it does not run on a cluster"
-
-
-def _with_symmetry(
-    job: Job, limits: Limits, found: Exploration, report: Report | None, workers: Workers, seed: int
-) -> Exploration:
-    """Explore a job with its symmetry, within what a search in full has left of the limits.
-
-    No limit counts the time before a search was resumed.
-    """
-    used = found.seconds - found.seconds_before
-    seconds = None if limits.seconds is None else max(0.0, limits.seconds - used)
-    work = None if limits.work is None else max(0, limits.work - found.work)
-    with _progress(f"{job.name}, with symmetry", report) as progress:
-        return _by_symmetry(job, replace(limits, seconds=seconds, work=work), progress, workers, None, seed)
-
-
-def _by_symmetry(
-    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
-) -> Exploration:
-    """Explore a job with its symmetry. Raises ModelError for what such a search cannot do."""
-    from checker.engine import symmetric_search  # noqa: PLC0415 (loads the kernels)
-    from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
-
-    if checkpoint is not None or not isinstance(workers, int):
-        problem = "saves no checkpoint" if checkpoint is not None else "does not run on a cluster"
-        raise ModelError(f"--reduce symmetric {problem}; write --reduce none, or leave the other option out")
-    named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress, "seed": seed}
-    return symmetric_search.explore(job.model, limits, workers=workers, **named)
-
-
-def _plain(job: Job, limits: Limits, progress: Report, reduce: Reduction = "none") -> Exploration:
-    """Explore a job by the plain engine. Raises ModelError for a reduction, which it does not have."""
-    from checker.engine import plain  # noqa: PLC0415 (as late as the other engine)
-    from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
-
-    if reduce != "none":
-        raise ModelError(
-            f"--reduce {reduce} is for the table engine; write --engine tables, or --engine both to compare"
+        return (
+            reason_against_symmetry(self.job.model) if isinstance(self.workers, int) else "it does not run on a cluster"
         )
-    return plain.explore(job.model, limits, until_witnessed=job.until_witnessed, progress=progress)
+
+    def after(self, found: Exploration, limits: Limits) -> Exploration:
+        """Explore a job with its symmetry, within what a search in full has left of the limits.
+
+        No limit counts the time before a search was resumed.
+        """
+        used = found.seconds - found.seconds_before
+        seconds = None if limits.seconds is None else max(0.0, limits.seconds - used)
+        work = None if limits.work is None else max(0, limits.work - found.work)
+        return self._with_symmetry(replace(limits, seconds=seconds, work=work), f"{self.job.name}, with symmetry")
+
+    def _with_symmetry(self, limits: Limits, title: str) -> Exploration:
+        from checker.engine import symmetric_search  # noqa: PLC0415 (loads the kernels)
+        from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
+
+        if self.checkpoint is not None or not isinstance(self.workers, int):
+            problem = "saves no checkpoint" if self.checkpoint is not None else "does not run on a cluster"
+            raise ModelError(f"--reduce symmetric {problem}; write --reduce none, or leave the other option out")
+        named: dict[str, Any] = {"until_witnessed": self.job.until_witnessed, "seed": self.seed}
+        with _progress(title, self.report) as progress:
+            return symmetric_search.explore(self.job.model, limits, workers=self.workers, progress=progress, **named)
 
 
 def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Exploration:

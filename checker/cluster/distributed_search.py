@@ -27,7 +27,7 @@ from checker.cluster.transport import PartLostError, Ref, Transport
 from checker.engine.checkpoint.search_checkpoint import FINISHED, kept_note
 from checker.engine.model import Model, ModelError, Row
 from checker.engine.process import Interrupts
-from checker.engine.result import SEED, Coverage, Evaluations, Exploration, Limits, Stop, wanted
+from checker.engine.result import SEED, Coverage, Evaluations, Exploration, Limits, Stop
 from checker.engine.semantics import rebuild, rediscover
 
 
@@ -257,7 +257,7 @@ class DistributedSearch:
         while self._waiting:
             result.levels.append(self._waiting)
             self._report()
-            stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
+            stop = result.wanted(self._until_witnessed) or result.limits.reached(result)
             if stop is not None:
                 result.stop = stop
                 keeps = stop not in FINISHED and self._folder is not None
@@ -279,7 +279,7 @@ class DistributedSearch:
                 result.levels += [self._waiting] if self._waiting else []
                 result.stop = self._reached_limit() or Stop.INTERRUPTED
                 return
-        result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
+        result.stop = result.wanted(self._until_witnessed) or Stop.EXHAUSTED
 
     def _expand_level(self) -> bool:
         if self._pieces is None:
@@ -309,7 +309,7 @@ class DistributedSearch:
             None if pieces is None else Divided(pieces, joined([]), self._firsts),
         )
         if result.stop is Stop.DEPTH:
-            result.stop = wanted(result.model, result, until_witnessed=False) or result.stop
+            result.stop = result.wanted(until_witnessed=False) or result.stop
 
     def _expand_alone(self) -> bool:
         before = self._reports[0].states

@@ -8,14 +8,14 @@ For liveness, it keeps all rows with their successors.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import psutil
 
 from checker.engine.contract import first_row
 from checker.engine.liveness import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
-from checker.engine.result import VALUE, Coverage, Discovery, Evaluations, Exploration, Limits, Stop, wanted
+from checker.engine.result import VALUE, Coverage, Discovery, Evaluations, Exploration, Limits, Stop
 from checker.engine.semantics import answer, by_rule, ordinals, rebuild
 from checker.engine.steps import count_steps, forget_steps, stop_counting
 
@@ -64,7 +64,7 @@ def _explore(
         _hold(result, parents, level)
         _measure(result, began)
         progress(result)
-        stop = wanted(model, result, until_witnessed) or result.limits.reached(result)
+        stop = result.wanted(until_witnessed) or result.limits.reached(result)
         if stop is not None:
             result.stop = stop
             if stop is Stop.DEPTH and model.finals:
@@ -73,7 +73,7 @@ def _explore(
         level = _expand(result, parents, level, began, graph)
         if result.stop is not Stop.EXHAUSTED:
             return
-    result.stop = wanted(model, result, until_witnessed) or Stop.EXHAUSTED
+    result.stop = result.wanted(until_witnessed) or Stop.EXHAUSTED
     if result.stop is Stop.EXHAUSTED and model.liveness:
         plain_liveness.judge(result, {row: graph[row] for row in parents})
         _measure(result, began)
@@ -105,13 +105,7 @@ def _expand(
 ) -> list[Row]:
     following: list[Row] = []
     keeps_graph = bool(result.model.liveness)
-    for number, row in enumerate(level):
-        if number % MEASURE_EVERY == MEASURE_EVERY - 1:
-            _measure(result, began)
-            stop = result.limits.inside_a_level.reached(result)
-            if stop is not None:
-                result.stop = stop
-                return following
+    for row in _within_limits(result, level, began):
         edges = list(by_rule(result.model, row))
         if keeps_graph:
             graph[row] = edges
@@ -134,6 +128,16 @@ def _examine_ends(
 ) -> None:
     """Examine the level at the depth given for states without a successor; no other figure counts its moves."""
     stop_counting(result.model)
+    for row in _within_limits(result, level, began):
+        if not list(by_rule(result.model, row)):
+            result.deadlocks += 1
+            _evaluate(result, parents, row, final=True)
+    if result.stop is Stop.DEPTH:
+        result.stop = result.wanted(until_witnessed=False) or result.stop
+
+
+def _within_limits(result: Exploration, level: list[Row], began: tuple[float, int]) -> Iterator[Row]:
+    """The rows of a level, until a limit inside a level is reached, which is stored in the result."""
     for number, row in enumerate(level):
         if number % MEASURE_EVERY == MEASURE_EVERY - 1:
             _measure(result, began)
@@ -141,10 +145,7 @@ def _examine_ends(
             if stop is not None:
                 result.stop = stop
                 return
-        if not list(by_rule(result.model, row)):
-            result.deadlocks += 1
-            _evaluate(result, parents, row, final=True)
-    result.stop = wanted(result.model, result, until_witnessed=False) or result.stop
+        yield row
 
 
 def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], row: Row, *, final: bool) -> None:

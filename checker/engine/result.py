@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row
 
@@ -200,6 +200,24 @@ class Exploration:
         """The number of moves to the deepest state seen."""
         return len(self.levels) - 1
 
+    def at_the_cost_of(self, *searches: Exploration) -> Exploration:
+        """This result with the time, the work and the memory of these searches, one after the other."""
+        sums = ("seconds", "work", "python_steps", "python_calls", "python_seconds")
+        cost: dict[str, Any] = {name: sum(getattr(search, name) for search in searches) for name in sums}
+        cost |= {name: max(getattr(search, name) for search in searches) for name in ("peak_bytes", "spilled_bytes")}
+        return replace(self, **cost)
+
+    def wanted(self, until_witnessed: bool) -> Stop | None:
+        """The reason to stop after a finished level because of the findings, if any.
+
+        Liveness needs the whole space, so for a model with liveness the search continues after its last witness.
+        """
+        if self.violations:
+            return Stop.FOUND
+        hopes = [prop.name for prop in self.model.properties if prop.kind is Kind.SOMETIMES]
+        is_enough = until_witnessed and not self.model.liveness and bool(hopes)
+        return Stop.WITNESSED if is_enough and all(name in self.found for name in hopes) else None
+
     def least_moves(self, depth: int) -> int:
         """A lower bound of the moves of all states at lesser depths: exact where the search ended with that level."""
         ends = [
@@ -235,20 +253,6 @@ class Exploration:
         It is a union bound over all pairs; zero for an engine that stores states whole.
         """
         return 0.0 if self.engine == "plain" else min(1.0, self.states * (self.states - 1) / 2.0**65)
-
-
-def wanted(model: Model, exploration: Exploration, until_witnessed: bool) -> Stop | None:
-    """The reason to stop after a finished level because of the findings, if any.
-
-    Liveness needs the whole space, so for a model with liveness the search continues after its last witness.
-    """
-    if exploration.violations:
-        return Stop.FOUND
-    until_witnessed = until_witnessed and not model.liveness
-    hopes = [prop.name for prop in model.properties if prop.kind is Kind.SOMETIMES]
-    if until_witnessed and hopes and all(name in exploration.found for name in hopes):
-        return Stop.WITNESSED
-    return None
 
 
 def disagreements(one: Exploration, other: Exploration) -> list[str]:

@@ -23,7 +23,7 @@ from checker.engine.kernels import jit
 from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph_liveness import Graph
 from checker.engine.model import Model, ModelError
-from checker.engine.result import COMPILING, CUT_SHORT, SEED, Exploration, Limits, Stop, wanted
+from checker.engine.result import COMPILING, CUT_SHORT, SEED, Exploration, Limits, Stop
 from checker.engine.rounds import Rounds, SearchState
 from checker.engine.steps import stop_counting
 from checker.engine.tables import Tables
@@ -138,7 +138,7 @@ class Search:
                 result.levels.append(pipeline.begin_level())
                 self._report()
             if self._is_at_a_level:
-                stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
+                stop = result.wanted(self._until_witnessed) or result.limits.reached(result)
                 if stop is not None:
                     result.stop = stop
                     if stop not in FINISHED:
@@ -147,7 +147,7 @@ class Search:
                         self._examine_ends()
                     return
             self._expand_level()
-        result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
+        result.stop = result.wanted(self._until_witnessed) or Stop.EXHAUSTED
         if self._graph is not None:
             self._save()
 
@@ -172,7 +172,7 @@ class Search:
             stop = self._reached_limit()
             if stop is not None or (self._checkpoint is not None and self._checkpoint.interrupts.requested):
                 raise _LimitReachedError(stop)
-        self.result.stop = wanted(self.result.model, self.result, until_witnessed=False) or self.result.stop
+        self.result.stop = self.result.wanted(until_witnessed=False) or self.result.stop
 
     def _judge_liveness(self, graph: Graph) -> None:
         """Judge the properties of liveness, one after the other, while time and memory are left."""
