@@ -130,12 +130,12 @@ class ReleaseAnswer:
     def claims(self, question: Question, *, faulty: bool = True) -> tuple[Claim, ...]:
         """The claims about a question that runs speak of: without faults, and under them if `faulty`."""
         runs = self.runs_about(question)
-        asked = {bool(result.spec.faults) for result in runs} & {False, faulty}
+        kinds = {bool(result.spec.faults) for result in runs} & {False, faulty}
         return tuple(
             claim
             for route in self.routes
             for claim in route.claims
-            if claim.question is question and bool(claim.faults) in asked
+            if claim.question is question and bool(claim.faults) in kinds
         )
 
     def verdict(self, question: Question = Question.DEFECTS, *, faulty: bool = True) -> SafetyVerdict:
@@ -156,8 +156,8 @@ class ReleaseAnswer:
     @property
     def runs(self) -> tuple[RunResult, ...]:
         """All runs."""
-        asked = (*self.runs_about(Question.DEFECTS), *self.runs_about(Question.QUIET_DEFECTS))
-        return (*asked, *([self.staying] if self.staying else []))
+        results = (*self.runs_about(Question.DEFECTS), *self.runs_about(Question.QUIET_DEFECTS))
+        return (*results, *([self.staying] if self.staying else []))
 
 
 @dataclass
@@ -222,12 +222,12 @@ class Plan:
     @property
     def outcome(self) -> SafetyVerdict:
         """The worst verdict of the recommended stages, by the protocol."""
-        return worst_verdict(each.outcome for each in self.advised)
+        return worst_verdict(route.outcome for route in self.advised)
 
     @property
     def outcome_with_disks(self) -> SafetyVerdict:
         """The same if the disk of each server is moved to its new host."""
-        return worst_verdict(each.outcome_with_disks for each in self.advised)
+        return worst_verdict(route.outcome_with_disks for route in self.advised)
 
     @property
     def reconfig_route(self) -> RouteAnswer | None:
@@ -337,13 +337,13 @@ def failures(
     """The state after each step of an order, if that step fails; `releases` is the answer about the releases."""
     stage, rows, proof = route.stage, [], _by_proof(route)
     for number, step in enumerate(order.steps, start=1):
-        done = order.steps[: number - 1]
-        new = (stage.renewed | {other.sid for other in done if other.action != STOP}) - {step.sid} - down
-        old = stage.running - stage.renewed - {other.sid for other in done} - {step.sid} - down
+        earlier = order.steps[: number - 1]
+        new = (stage.renewed | {s.sid for s in earlier if s.action != STOP}) - {step.sid} - down
+        old = stage.running - stage.renewed - {s.sid for s in earlier} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
         on = _going_on(route, order, number, releases, proof)
         back = _going_back(route, order, number, releases, proof)
-        undo = _undone(stage, order.leader, (*done, step))
+        undo = _undone(stage, order.leader, (*earlier, step))
         rows.append(Failure(number, step, tuple(sorted(new)), tuple(sorted(old)), serves, on, back, undo))
     return tuple(rows)
 
@@ -358,8 +358,8 @@ def _undone(stage: Stage, leader: Sid, steps: Sequence[ServerStep]) -> Steps:
     gained = stage.new.view.voters - stage.old.view.voters if leader in {step.sid for step in steps} else frozenset()
     undone = []
     for place, step in reversed([*enumerate(steps)]):
-        left = stage.renewed | {other.sid for other in steps[:place] if other.action != STOP}
-        foreign = bool(gained & left) and stage.new.view.contains_quorum(left)
+        renewed = stage.renewed | {earlier.sid for earlier in steps[:place] if earlier.action != STOP}
+        foreign = bool(gained & renewed) and stage.new.view.contains_quorum(renewed)
         undone.append(ServerStep(opposite[step.action], step.sid, wait=not foreign))
     return tuple(undone)
 
@@ -418,8 +418,8 @@ def _going_back(
 ) -> Evidence:
     """The way back after a step, by its number. No run about a release covers it."""
     changed = frozenset(step.sid for step in order.steps[:number])
-    begun = replace(route.stage, applied=route.stage.applied | changed)
-    for _, fact in replace(route.blank, stage=reverse(begun), disks={}).facts():
+    midway = replace(route.stage, applied=route.stage.applied | changed)
+    for _, fact in replace(route.blank, stage=reverse(midway), disks={}).facts():
         # A server without `reconfigEnabled` follows the first leader, which has its old file: seen on 3.9.5.
         if fact.outcome is SafetyVerdict.STALLS and (fact.reason is not Reason.RECONFIG_OFF or order.leader in changed):
             return fact

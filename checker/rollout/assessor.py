@@ -127,13 +127,13 @@ def _waits(spec: RunSpec) -> Iterator[bool]:
 def lonely_writes(spec: RunSpec) -> Iterator[RunSpec]:
     """A question about commits, behind each number of steps and two writes of each server, the second one lonely."""
     servers = [sid for sid in spec.stage.sids if sid not in spec.down]
-    done = spec.opening
+    opening_so_far = spec.opening
     for step in spec.steps_taken:
         for leader in servers:
-            written = {"write": leader}
-            opening = (*done, written, {"settle": servers}, written, {"settle": [leader]})
+            write = {"write": leader}
+            opening = (*opening_so_far, write, {"settle": servers}, write, {"settle": [leader]})
             yield replace(spec, writes=2, elections=ELECTIONS, opening=opening)
-        done = (*done, {"planned": 2 if step.action == RESTART else 1}, {"settle": servers})
+        opening_so_far = (*opening_so_far, {"planned": 2 if step.action == RESTART else 1}, {"settle": servers})
 
 
 def before_restart(stage: Stage, steps: Steps) -> Iterator[OperatorMove]:
@@ -329,7 +329,7 @@ class Assessor:
             return
         settled = result.complete or result.outcome is SafetyVerdict.STALLS
         yield replace(result, outcome=SafetyVerdict.SAFE if settled else SafetyVerdict.OPEN, found=None)
-        yield from (replace(each, spec=replace(each.spec, question=Question.HEALING)) for each in order.vain)
+        yield from (replace(run, spec=replace(run.spec, question=Question.HEALING)) for run in order.vain)
         if result.outcome is SafetyVerdict.STALLS or (result.outcome is SafetyVerdict.SAFE and not order.vain):
             yield replace(result, spec=healing)
 

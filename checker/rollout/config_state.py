@@ -47,20 +47,20 @@ class ConfigState:
     @cached_property
     def files(self) -> Mapping[Sid, str]:
         """The name of each member's file."""
-        shared = len({(given.text, given.dynamic) for given in self.servers.values()}) == 1
+        shared = len({(files.text, files.dynamic) for files in self.servers.values()}) == 1
         return {sid: f"{self.label}.cfg" if shared else f"{self.label}-{sid}.cfg" for sid in self.servers}
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """The text of every file by its name."""
         texts: dict[str, str] = {}
-        for sid, given in self.servers.items():
-            name, version = self.files[sid], given.config.version
-            texts[name] = given.text
-            if given.dynamic is not None:
+        for sid, files in self.servers.items():
+            name, version = self.files[sid], files.config.version
+            texts[name] = files.text
+            if files.dynamic is not None:
                 beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
-                texts[name] = DYNAMIC.sub(lambda match, beside=beside: match[1] + beside, given.text)  # type: ignore[misc]
-                texts[beside] = given.dynamic
+                texts[name] = DYNAMIC.sub(lambda match, beside=beside: match[1] + beside, files.text)  # type: ignore[misc]
+                texts[beside] = files.dynamic
         return texts
 
     @cached_property
@@ -96,20 +96,20 @@ class ConfigState:
     def accepts_every_host(self, sid: Sid) -> bool:
         """Whether a server listens on every address of its machine, by its own file."""
         config = self.servers[sid].config
-        own = config.server(sid)
-        named = own.addresses if own is not None else ()
-        return config.listens_on_all_ips or any(address.host in WILDCARDS for address in named)
+        line = config.server(sid)
+        addresses = line.addresses if line is not None else ()
+        return config.listens_on_all_ips or any(address.host in WILDCARDS for address in addresses)
 
     @cached_property
     def agreed(self) -> bool:
         """Whether all files have the same peer address for each server. The host in its own file may be a wildcard."""
-        named = {
-            own: {line.sid: line.addresses for line in files.config.servers} for own, files in self.servers.items()
+        tables = {
+            owner: {line.sid: line.addresses for line in files.config.servers} for owner, files in self.servers.items()
         }
         for sid in self.members:
-            by_others = {addresses.get(sid) for own, addresses in named.items() if own != sid}
-            by_all = {addresses.get(sid) for addresses in named.values()}
-            ports = {tuple((at.quorum_port, at.election_port) for at in addresses or ()) for addresses in by_all}
+            by_others = {addresses.get(sid) for owner, addresses in tables.items() if owner != sid}
+            by_all = {addresses.get(sid) for addresses in tables.values()}
+            ports = {tuple((a.quorum_port, a.election_port) for a in addresses or ()) for addresses in by_all}
             if len(by_others) > 1 or len(ports) > 1:
                 return False
         return True
@@ -162,7 +162,7 @@ def _no_renaming(sid: Sid, before: ConfigState, after: ConfigState, names: Mappi
     if len(before.addresses(sid)) > 1 or len(after.addresses(sid)) > 1:
         return f"server {sid} has several addresses, and nothing says which of them are the same"
     for host in sorted(after.hosts(sid)):
-        owners = [other for other in sorted(before.members) if host in before.hosts(other)]
+        owners = [owner for owner in sorted(before.members) if host in before.hosts(owner)]
         if owners:
             return f"{host} is the host of server {sid} here, and that of server {owners[0]} in the old files"
         if names.get(host) not in (None, *mine):
@@ -170,7 +170,7 @@ def _no_renaming(sid: Sid, before: ConfigState, after: ConfigState, names: Mappi
         if host not in names and not mine.isdisjoint(names.values()):
             return f"{min(mine)} is one host in the old files, and several here"
     for host in sorted(mine):
-        owners = [other for other in sorted(after.members) if host in after.hosts(other) - before.hosts(other)]
+        owners = [owner for owner in sorted(after.members) if host in after.hosts(owner) - before.hosts(owner)]
         if owners:
             return f"{host} was the host of server {sid}, and is that of server {owners[0]} here"
     return ""
@@ -179,7 +179,7 @@ def _no_renaming(sid: Sid, before: ConfigState, after: ConfigState, names: Mappi
 def with_names(config: Config, names: Mapping[str, str]) -> Config:
     """A configuration with these names of hosts."""
     lines = (
-        replace(line, addresses=tuple(replace(at, host=names.get(at.host.lower(), at.host)) for at in line.addresses))
+        replace(line, addresses=tuple(replace(a, host=names.get(a.host.lower(), a.host)) for a in line.addresses))
         for line in config.servers
     )
     return replace(config, servers=tuple(lines)) if names else config

@@ -47,20 +47,20 @@ Disks = Mapping[Sid, DiskHazard]
 
 def disks_of(given: Iterable[tuple[Sid, DiskHazard]]) -> Disks:
     """The disks of a request. Raises OrderError for a server that is named twice."""
-    found: dict[Sid, DiskHazard] = {}
+    disks: dict[Sid, DiskHazard] = {}
     for sid, hazard in given:
-        if sid in found:
+        if sid in disks:
             raise OrderError(f"--disk names server {sid} twice; name each server once", "disk")
-        found[sid] = hazard
-    return found
+        disks[sid] = hazard
+    return disks
 
 
 def check_disks(disks: Disks, stage: Stage, down: frozenset[Sid]) -> None:
     """Raises OrderError for a disk of a server that is unknown, or that does not start."""
     for sid in sorted(disks):
         if sid not in stage.sids and sid not in stage.old.members:
-            listed = ", ".join(map(str, stage.sids))
-            raise OrderError(f"--disk names server {sid}, which is in neither folder; they have {listed}", "disk")
+            members = ", ".join(map(str, stage.sids))
+            raise OrderError(f"--disk names server {sid}, which is in neither folder; they have {members}", "disk")
         if sid not in stage.new.members:
             problem = f"server {sid} is to be removed, so nothing starts with its disk"
             raise OrderError(f"{problem}; leave out its --disk", "disk")
@@ -102,21 +102,21 @@ def remedies(stage: Stage, disks: Disks, down: frozenset[Sid], *, quorums_meet: 
     Raises checker.symbolic.disjoint.UndecidedError.
     """
     foreign = tuple(sorted(sid for sid, hazard in disks.items() if hazard.is_foreign and sid not in stage.running))
-    found = [DiskRemedy(RemedyKind.ERASE, foreign, proved=quorums_meet)] if foreign else []
+    remedies_found = [DiskRemedy(RemedyKind.ERASE, foreign, proved=quorums_meet)] if foreign else []
     lost = tuple(sorted(sid for sid in disks if sid in stage.running and sid in stage.old.view.voters))
-    others = stage.old.view.voters & stage.running - frozenset(lost) - down
-    if not lost or not stage.old.view.contains_quorum(others):
-        return tuple(found)
-    found.append(DiskRemedy(RemedyKind.RETURN_LATE, lost, proved=quorums_meet))
-    if isinstance(stage.old.view.quorums, Majority) and len(others) > 1:
+    intact = stage.old.view.voters & stage.running - frozenset(lost) - down
+    if not lost or not stage.old.view.contains_quorum(intact):
+        return tuple(remedies_found)
+    remedies_found.append(DiskRemedy(RemedyKind.RETURN_LATE, lost, proved=quorums_meet))
+    if isinstance(stage.old.view.quorums, Majority) and len(intact) > 1:
         new = max(stage.old.members | stage.new.members) + 1
         views = [stage.old.view]
         for sid in lost:
             views.append(_majority(views[-1].voters - {sid}))
             views.append(_majority(views[-1].voters | {new + len(views)}))
         proved = all(disjoint_quorums(a, b) is None for a, b in pairwise(views))
-        found.append(DiskRemedy(RemedyKind.NEW_ID, lost, proved))
-    return tuple(found)
+        remedies_found.append(DiskRemedy(RemedyKind.NEW_ID, lost, proved))
+    return tuple(remedies_found)
 
 
 def _majority(voters: frozenset[Sid]) -> View:
@@ -129,19 +129,19 @@ def with_disks(stage: Stage, steps: Steps, disks: Disks) -> Steps:
     One with a foreign disk has not run before. It cannot follow a leader of a lower epoch, and others may wait for it
     in vain. So no step waits where there is such a disk: else a run would end before anything happens.
     """
-    named = {step.sid for step in steps}
-    alone = [sid for sid in sorted(disks) if sid not in named]
+    movers = {step.sid for step in steps}
+    alone = [sid for sid in sorted(disks) if sid not in movers]
     first = [ServerStep(STOP, sid, wait=False) for sid in alone if sid in stage.running]
     first += [ServerStep(START, sid, wait=False) for sid in alone]
     patient = not any(hazard.is_foreign for hazard in disks.values())
     foreign = {sid for sid, hazard in disks.items() if hazard.is_foreign and sid in stage.running}
-    found = []
+    merged = []
     for step in (*first, *steps):
         if step.sid in foreign and step.action == STOP:
             continue
         again = step.sid in foreign and step.action == RESTART
-        found.append(ServerStep(START if again else step.action, step.sid, step.wait and patient))
-    return tuple(found)
+        merged.append(ServerStep(START if again else step.action, step.sid, step.wait and patient))
+    return tuple(merged)
 
 
 def with_lost_volumes(old: Folder, new: Folder, disks: Disks, spared: Collection[Sid] = ()) -> Disks:

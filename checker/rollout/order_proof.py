@@ -67,8 +67,8 @@ class OrderProof:
 
         In a stage of the theorem every server may have the file of that stage or of the one before.
         """
-        begun = zip(self.stages, self.conditions, strict=False)  # each condition with the stage that it ends
-        return all(before.view == old for before, condition in begun if condition.step <= step)
+        pairs = zip(self.stages, self.conditions, strict=False)  # each condition with the stage that it ends
+        return all(before.view == old for before, condition in pairs if condition.step <= step)
 
 
 def condition_between(done: Sequence[Stage], stage: Stage, down: frozenset[Sid] = frozenset()) -> StageCondition:
@@ -77,7 +77,7 @@ def condition_between(done: Sequence[Stage], stage: Stage, down: frozenset[Sid] 
     Servers that left in any of these, and those that are `down`, stay stopped: their files are older ones.
     """
     running = stage.running - down
-    stopped = frozenset(sid for each in done for sid in each.removed) | (down & stage.old.members)
+    stopped = frozenset(sid for earlier in done for sid in earlier.removed) | (down & stage.old.members)
     return StageCondition(1, tuple(sorted(running)), renewed=True, stopped=tuple(sorted(stopped - running)))
 
 
@@ -101,12 +101,12 @@ def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
 def _in_stages(stage: Stage, steps: Steps, late: int) -> OrderProof:
     """The stages of an order, whose last starts are the last stage: `late` of them."""
     first = len(steps) - late
-    begun = stage.started
-    running = begun | _started(steps[:first])
-    stages = [RunningView(stage.old.view, begun), RunningView(stage.new.view, running)]
+    running_first = stage.started
+    running = running_first | _started(steps[:first])
+    stages = [RunningView(stage.old.view, running_first), RunningView(stage.new.view, running)]
     conditions = [StageCondition(0 if stage.applied else 1, tuple(sorted(stage.running)), renewed=False)]
     if late:
-        stopped = begun - stage.new.members
+        stopped = running_first - stage.new.members
         up = tuple(sorted(running - stopped))
         conditions.append(StageCondition(first + 1, up, renewed=True, stopped=tuple(sorted(stopped))))
         stages.append(RunningView(stage.new.view, running | _started(steps)))

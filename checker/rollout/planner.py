@@ -65,7 +65,7 @@ MOST_WAITS_FIRST = (
 
 def judge_ways(plan: Plan, search: PlanSearch) -> None:
     """Judge the change in one go in each way of working, whatever way the plan itself follows."""
-    base, routes, known = plan.direct, dict[Way, PlanRoute](), list(plan.direct.runs)
+    base, routes, results = plan.direct, dict[Way, PlanRoute](), list(plan.direct.runs)
     # A proof covers every leader, so that those of the plan are enough.
     planned_leaders = [order.leader for order in base.orders] if base.quorums_meet else []
     leaders = planned_leaders or search.leaders(base.stage)
@@ -73,17 +73,17 @@ def judge_ways(plan: Plan, search: PlanSearch) -> None:
     violated = base.outcome_with_disks is SafetyVerdict.UNSAFE
     is_covered = violated or base.unchanged or base.proved or explored.issuperset(leaders)
     for way in MOST_WAITS_FIRST:
-        asked = QUESTIONS if base.stage.readdressed or way.is_of_controller else SAFETY
-        planned = replace(base, asked=asked)
+        questions = QUESTIONS if base.stage.readdressed or way.is_of_controller else SAFETY
+        planned = replace(base, asked=questions)
         if way is base.way and is_covered and planned.outcome is not SafetyVerdict.OPEN:
             routes[way] = planned
             continue
         # A controller restarts a server that is not ready, which is a crash to the others.
         faults = max(1, plan.request.faults) if way.is_of_controller else plan.request.faults
-        route = replace(base.blank, way=way, faults=faults, asked=asked)
+        route = replace(base.blank, way=way, faults=faults, asked=questions)
         route.orders = [_order(route, base, leader, search, plan.request.down) for leader in leaders]
-        _explore_way(route, search, known)
-        known += route.runs
+        _explore_way(route, search, results)
+        results += route.runs
         routes[way] = route
     plan.ways = tuple(routes[way] for way in Way)
 
@@ -165,7 +165,7 @@ def _explore_disks(part: PlanRoute, search: PlanSearch, request: PlanRequest) ->
     foreign = {sid for sid, hazard in part.disks.items() if hazard.is_foreign}
     orders = [order for order in orders if order.leader not in foreign]
     faults = ({}, *splits(part.faults, INQUIRIES[Question.GIVEN_DISKS].kinds))
-    search.assessor.seek(Question.GIVEN_DISKS, ((part, order, given) for given in faults for order in orders))
+    search.assessor.seek(Question.GIVEN_DISKS, ((part, order, budget) for budget in faults for order in orders))
 
 
 # The way back.
@@ -234,10 +234,10 @@ def is_asked(request: PlanRequest, stage: Stage) -> bool:
     Not so for a given order, way of working, interruption or disk, for one direct change, and where a platform or an
     operator changes the members by itself.
     """
-    given = (request.order, request.how, request.now, request.releases)
-    if any(each is not None for each in given) or request.disks or request.down or request.in_one_go:
+    options = (request.order, request.how, request.now, request.releases)
+    if any(option is not None for option in options) or request.disks or request.down or request.in_one_go:
         return False
-    if any(each.working is not None for each in (request.old, request.new)):
+    if any(folder.working is not None for folder in (request.old, request.new)):
         return False
     servers = (*request.old.servers.values(), *request.new.servers.values())
     return stage.changes_members and any(server.config.reconfig_enabled for server in servers)
@@ -298,35 +298,35 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
         check_releases(request.releases, stage)
     work = Work(runner, request.seconds)
     search = PlanSearch(request, work)
-    made = _searched(request, stage, search, work)
-    while not made.is_settled and work.deepen():
-        made = _searched(request, stage, search, work)
-    made.seconds, made.depends_on_memory = work.clock(), work.filled_memory
-    return made
+    answer = _searched(request, stage, search, work)
+    while not answer.is_settled and work.deepen():
+        answer = _searched(request, stage, search, work)
+    answer.seconds, answer.depends_on_memory = work.clock(), work.filled_memory
+    return answer
 
 
 def _searched(request: PlanRequest, stage: Stage, search: PlanSearch, work: Work) -> Plan:
     """The plan by one pass."""
-    made = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
+    answer = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
     if request.disks:
-        judge_disks(made, search)
+        judge_disks(answer, search)
     if request.releases is not None:
-        judge_releases(made, request.releases, search, work)
+        judge_releases(answer, request.releases, search, work)
     if request.how is None and request.now is None and not request.disks:
         with nullcontext() if request.answers_for_every_way else work.beside():
-            judge_ways(made, search)
+            judge_ways(answer, search)
     if is_asked(request, stage):
-        judge_reconfig(made, work)
+        judge_reconfig(answer, work)
     if request.now is not None:
-        judge_way_back(made, stage, search)
+        judge_way_back(answer, stage, search)
         stopped = sorted(stage.applied - stage.new.members)
         absent = f"; {listed(stopped)} stopped" if stopped else ""
         state = f"now {listed(stage.renewed) or 'no server'} with the new file{absent}"
-        none = "no server has its new file yet; without `--now` stages are planned as well"
-        made.notes.append(state if stage.applied else none)
-    if made.depends_on_the_way:
-        made.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
-    return made
+        untouched = "no server has its new file yet; without `--now` stages are planned as well"
+        answer.notes.append(state if stage.applied else untouched)
+    if answer.depends_on_the_way:
+        answer.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
+    return answer
 
 
 def _check_servers(request: PlanRequest, stage: Stage) -> None:

@@ -110,8 +110,8 @@ class PlanRoute:
 
     def record(self, result: RunResult) -> RunResult:
         """Add a run, or put it in the place of its earlier result."""
-        for place, known in enumerate(self.runs):
-            if (known.spec.question, known.text) == (result.spec.question, result.text):
+        for place, run in enumerate(self.runs):
+            if (run.spec.question, run.text) == (result.spec.question, result.text):
                 self.runs[place] = result
                 return result
         self.runs.append(result)
@@ -141,8 +141,8 @@ class PlanRoute:
         """The proof of each order, where no proof covers every order; empty if one of them has none."""
         if self.proved:
             return ()
-        found = [self.order_proof(order) for order in self.orders]
-        return tuple(each for each in found if each is not None) if None not in found else ()
+        proofs = [self.order_proof(order) for order in self.orders]
+        return tuple(proof for proof in proofs if proof is not None) if None not in proofs else ()
 
     def conditions_of(self, order: Order) -> dict[int, StageCondition]:
         """The conditions of the proof of an order, by step; empty where the verdict rests on no such proof."""
@@ -283,8 +283,8 @@ class PlanRoute:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """The claims about this stage, without faults and under those that were asked for."""
-        asked = (False, True) if self.faults else (False,)
-        return tuple(self._claim(question, faulty=faulty) for faulty in asked for question in self.questions)
+        budgets = (False, True) if self.faults else (False,)
+        return tuple(self._claim(question, faulty=faulty) for faulty in budgets for question in self.questions)
 
     def _claim(self, question: Question, *, faulty: bool) -> Claim:
         """A claim, and whether it counts.
@@ -295,8 +295,8 @@ class PlanRoute:
         evidence, counts = self.answer(question, faulty=faulty), True
         if question is Question.HEALING and evidence.outcome is SafetyVerdict.OPEN:
             beside_a_proof = self.is_settled_by_proof and not self.stage.readdressed
-            begun = any(run.begun for run in self.runs if run.spec.question is question and not run.spec.faults)
-            counts = not faulty and not (beside_a_proof and begun)
+            is_begun = any(run.begun for run in self.runs if run.spec.question is question and not run.spec.faults)
+            counts = not faulty and not (beside_a_proof and is_begun)
         if evidence.outcome is SafetyVerdict.STALLS:
             by_files = self.stage.readdressed or self.stage.strangers or self.stage.disables_reconfig
             counts = bool(by_files or self.way.is_of_controller)

@@ -146,8 +146,8 @@ class RunResult:
         """The servers that run at the end of the minimised finding."""
         if self._shortest is None:
             return {}
-        job, found = self._shortest
-        return _running(_statuses(self.spec, job, found.path[-1].row))
+        job, discovery = self._shortest
+        return _running(_statuses(self.spec, job, discovery.path[-1].row))
 
 
 Runner = Callable[[RunSpec, float], RunResult]
@@ -234,11 +234,11 @@ def _classified(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
         levels=tuple(explored.levels), exhausted=explored.exhausted and not explored.unjudged,
     )  # fmt: skip
     if violations:
-        found = min(violations, key=lambda each: (each.prop.kind is not Kind.ALWAYS, each.depth))
-        if found.prop.kind is Kind.RECOVERABLE:
-            return _not_recoverable(result, job, found)
-        moves = explored.least_moves(found.depth)
-        return replace(result, outcome=SafetyVerdict.UNSAFE, end=RunEnd.VIOLATION, found=found, least_moves=moves)
+        discovery = min(violations, key=lambda each: (each.prop.kind is not Kind.ALWAYS, each.depth))
+        if discovery.prop.kind is Kind.RECOVERABLE:
+            return _not_recoverable(result, job, discovery)
+        moves = explored.least_moves(discovery.depth)
+        return replace(result, outcome=SafetyVerdict.UNSAFE, end=RunEnd.VIOLATION, found=discovery, least_moves=moves)
     if not explored.exhausted or explored.unjudged:
         return replace(
             result, outcome=SafetyVerdict.OPEN, end=RunEnd.MEMORY if explored.stop is Stop.MEMORY else RunEnd.WORK
@@ -250,8 +250,8 @@ def _not_recoverable(result: RunResult, job: Job, found: Discovery) -> RunResult
     """Classify a run that leaves servers without a common leader: a wait in vain, or the end of a bound."""
     spec = result.spec
     elections = [move.arguments for move, _ in found.path if move and move.action is ServerAction.ELECT]
-    made = sum(leader in members for leader, members in elections)
-    if spec.zab and made >= spec.elections:
+    count = sum(leader in members for leader, members in elections)
+    if spec.zab and count >= spec.elections:
         return replace(result, outcome=SafetyVerdict.OPEN, end=RunEnd.ELECTIONS)
     row, index = found.path[-1].row, job.model.index
     running = _running(_statuses(spec, job, row))
@@ -268,10 +268,10 @@ def _not_recoverable(result: RunResult, job: Job, found: Discovery) -> RunResult
 
 def _waited_for(spec: RunSpec, done: int) -> Sid | None:
     """The server of the last step after this number of actions of the plan; a restart is two actions."""
-    taken = 0
+    count = 0
     for step in spec.steps_taken:
-        taken += 2 if step.action == RESTART else 1
-        if taken == done:
+        count += 2 if step.action == RESTART else 1
+        if count == done:
             return step.sid if step.wait and spec.patient else None
     return None
 
@@ -320,8 +320,8 @@ class Work:
     @property
     def left(self) -> float:
         """The work that is left, in seconds."""
-        left = self._seconds - self._used
-        return max(0.0, min(left, self._beside) if self._is_beside else left)
+        rest = self._seconds - self._used
+        return max(0.0, min(rest, self._beside) if self._is_beside else rest)
 
     @contextmanager
     def beside(self) -> Iterator[None]:
@@ -341,18 +341,18 @@ class Work:
 
     def ask(self, spec: RunSpec) -> RunResult:
         """The result of a run within the limit of this pass, or the known one if no work is left."""
-        limit, known = self._known.get(spec.text) or (0.0, not_begun(spec))
-        if limit < self._limit and not _is_final(known) and self.left:
+        limit, result = self._known.get(spec.text) or (0.0, not_begun(spec))
+        if limit < self._limit and not _is_final(result) and self.left:
             try:
-                known = self._run(spec, min(self._limit, self.left))
+                result = self._run(spec, min(self._limit, self.left))
             except ScenarioError:
-                known = impossible(spec)
-            self._known[spec.text] = self._limit, known
-            self._used += known.seconds
-            self._beside -= known.seconds if self._is_beside else 0.0
-            self.filled_memory = self.filled_memory or known.end is RunEnd.MEMORY
-        self._is_cut = self._is_cut or (not _is_final(known) and not self._is_beside)
-        return replace(known, spec=spec)
+                result = impossible(spec)
+            self._known[spec.text] = self._limit, result
+            self._used += result.seconds
+            self._beside -= result.seconds if self._is_beside else 0.0
+            self.filled_memory = self.filled_memory or result.end is RunEnd.MEMORY
+        self._is_cut = self._is_cut or (not _is_final(result) and not self._is_beside)
+        return replace(result, spec=spec)
 
 
 def _is_final(result: RunResult) -> bool:

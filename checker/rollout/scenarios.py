@@ -194,8 +194,8 @@ class RunSpec:
 
 def _sids(spec: RunSpec) -> list[Sid]:
     sids = spec.stage.new.members if spec.done else spec.stage.sids
-    named = {step.sid for step in spec.steps} | spec.stage.running
-    return [sid for sid in sorted(sids) if sid not in spec.down and (spec.done or sid in named)]
+    movers = {step.sid for step in spec.steps} | spec.stage.running
+    return [sid for sid in sorted(sids) if sid not in spec.down and (spec.done or sid in movers)]
 
 
 def _without_none(keys: Mapping[str, object]) -> dict[str, object]:

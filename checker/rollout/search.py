@@ -70,16 +70,16 @@ def _which_version(stage: Stage) -> str:
             "server that restarts with other members in its file takes over the first members again when it hears of "
             "them, so that these restarts do not bring the change about. Use the command `reconfig`"
         )
-    told = f"configurations have versions (before: {old:x}, after: {new:x}), which servers send each other"
+    facts = f"configurations have versions (before: {old:x}, after: {new:x}), which servers send each other"
     if old > new:
         return (
-            f"{told}. The first is the newer one: a server that was restarted with the second takes over the first "
+            f"{facts}. The first is the newer one: a server that was restarted with the second takes over the first "
             "when it hears of it, so that these restarts do not bring the change about. Use the command `reconfig`"
         )
     if old == new:
-        return f"{told}. They are equal, so no server takes over another's members"
+        return f"{facts}. They are equal, so no server takes over another's members"
     return (
-        f"{told}. A server takes over the newer one, restarted or not, as soon as it hears of it. The command "
+        f"{facts}. A server takes over the newer one, restarted or not, as soon as it hears of it. The command "
         "`reconfig` is what ZooKeeper has for such a change"
     )
 
@@ -94,8 +94,8 @@ class PlanSearch:
     def ordered(self, stage: Stage, order: Sequence[Sid]) -> Plan:
         """The given order, for each possible leader."""
         down = self._request.down
-        given = tuple(step for step in steps_of(stage, order) if step.sid not in down)
-        steps = with_waits(self._request.way, given)
+        order_steps = tuple(step for step in steps_of(stage, order) if step.sid not in down)
+        steps = with_waits(self._request.way, order_steps)
         plan = Plan(self._request, self.assessor.begin(stage), tried=1)
         if down:
             plan.notes.append(f"down, now and later: {listed(down)}")
@@ -255,8 +255,8 @@ class PlanSearch:
 
     def leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when a stage begins; a given leader applies to the first stage only."""
-        given = self._request.leader
-        leaders = [given] if given is not None and stage.old.given else self.assessor.leaders(stage)
+        leader_given = self._request.leader
+        leaders = [leader_given] if leader_given is not None and stage.old.given else self.assessor.leaders(stage)
         if not leaders and stage.applied:  # the interruption has left no leader
             leaders = sorted(may_lead(stage, self._request.down))[-1:]
         if not leaders:
@@ -266,12 +266,12 @@ class PlanSearch:
 
     def _orders(self, stage: Stage, leader: Sid, way: Way | None = None) -> Iterator[Steps]:
         """The orders that are worth trying in a way of working, without the servers that are down."""
-        seen: set[Steps] = set()
+        orders: set[Steps] = set()
         for steps in candidates(stage, leader):
             up = tuple(step for step in steps if step.sid not in self._request.down)
             up = in_way(way or self._request.way, stage, leader, up, self._request.down)
-            if up not in seen:
-                seen.add(up)
+            if up not in orders:
+                orders.add(up)
                 yield up
 
     def _best_order(self, route: PlanRoute, leader: Sid) -> None:
@@ -285,13 +285,13 @@ class PlanSearch:
             return
         best: PlanRoute | None = None
         least = (True, len(route.stage.sids))
-        preferred, repaired, tried = self._orders(route.stage, leader), list[Steps](), set[Steps]()
-        while len(tried) < ORDERS_OF_A_STAGE and least > (False, 0):
-            fresh = (steps for steps in preferred if steps not in tried)
+        preferred, repaired, attempts = self._orders(route.stage, leader), list[Steps](), set[Steps]()
+        while len(attempts) < ORDERS_OF_A_STAGE and least > (False, 0):
+            fresh = (steps for steps in preferred if steps not in attempts)
             steps = repaired.pop() if repaired else next(fresh, None)
             if steps is None:
                 break
-            tried.add(steps)
+            attempts.add(steps)
             trial = route.blank
             order = self.assessor.without_faults(trial, leader, steps)
             badness = (trial.outcome is SafetyVerdict.UNSAFE, len(order.vain))
@@ -300,7 +300,7 @@ class PlanSearch:
             if order.vain and not self._request.way.has_one_order:
                 place = next(number for number, step in enumerate(steps) if step.sid == order.vain[0].stuck)
                 later = (*steps[:place], *steps[place + 1 : place + 2], steps[place], *steps[place + 2 :])
-                repaired += [later] if later not in tried else []
+                repaired += [later] if later not in attempts else []
         assert best is not None
         route.orders += best.orders
         route.runs += best.runs
@@ -344,7 +344,7 @@ class PlanSearch:
 
     def _try_orders(self, plan: Plan) -> None:
         """Orders of a change whose quorums may be disjoint, until one is safe; the first stays as the example."""
-        stage, (leader, *others) = plan.direct.stage, self.leaders(plan.direct.stage)
+        stage, (leader, *later) = plan.direct.stage, self.leaders(plan.direct.stage)
         if too_large(stage):
             plan.direct.orders.append(self.unexplored(stage, leader))
             return
@@ -357,7 +357,7 @@ class PlanSearch:
             if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
                 self.answer([trial])
             if trial.outcome_with_disks is SafetyVerdict.SAFE:  # for this leader; the others were not explored
-                trial.orders += [self.unexplored(stage, other) for other in others]
+                trial.orders += [self.unexplored(stage, peer) for peer in later]
             plan.tried += 1
             plan.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
             if not plan.direct.runs or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:

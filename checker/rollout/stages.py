@@ -158,9 +158,9 @@ class Stage:
         A file need not state a version: with `reconfigEnabled` a leader gives one to the configuration that it
         establishes (`Leader.lead`, `QuorumPeer.setLastSeenQuorumVerifier`). That has an effect if the members change.
         """
-        servers = (given for state in (self.old, self.new) for given in state.servers.values())
+        servers = (files for state in (self.old, self.new) for files in state.servers.values())
         # A standalone server has no leader, and no versions.
-        enabled = not self.standalone and any(given.config.reconfig_enabled for given in servers)
+        enabled = not self.standalone and any(files.config.reconfig_enabled for files in servers)
         return self.states_versions or self.mixes_reconfig or (self.changes_members and enabled)
 
     @property
@@ -172,7 +172,7 @@ class Stage:
     @property
     def mixes_reconfig(self) -> bool:
         """Whether some servers of one state have `reconfigEnabled=true`, and others of it do not."""
-        states = ({given.config.reconfig_enabled for given in state.servers.values()} for state in (self.old, self.new))
+        states = ({files.config.reconfig_enabled for files in state.servers.values()} for state in (self.old, self.new))
         return any(len(enabled) > 1 for enabled in states)
 
     @cached_property
@@ -260,38 +260,38 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
     servers = {}
     for sid in members:
         poll()
-        given = [folder.servers[sid] for folder in (old, new) if sid in folder.servers and not folder.view.standalone]
-        own = min(given or [sources[sid].servers[sid]], key=lambda files: files.told is not None)
+        owned = [folder.servers[sid] for folder in (old, new) if sid in folder.servers and not folder.view.standalone]
+        source = min(owned or [sources[sid].servers[sid]], key=lambda files: files.told is not None)
         lines = {member: f"server.{member}={_value(sources[member], sid, member)}" for member in members}
-        text, dynamic = own.text, own.dynamic
+        text, dynamic = source.text, source.dynamic
         if dynamic is None:
             text = _with_members(text, lines)
         else:
             dynamic = _with_members(dynamic, lines)
-        files = ServerText(sid, label, text, {own.config.dynamic_config_file or "": dynamic or ""}.get).parsed()
+        files = ServerText(sid, label, text, {source.config.dynamic_config_file or "": dynamic or ""}.get).parsed()
         servers[sid] = replace(files, config=with_names(files.config, new.names))
     return ConfigState(label, servers, given=False, names=new.names)
 
 
 def _value(folder: Folder, reader: Sid, sid: Sid) -> str:
     """The value of the line of a server as `reader` sees it."""
-    files = [given for owner, given in folder.servers.items() if owner != sid]
-    named = folder.servers.get(reader) or (files or [folder.servers[sid]])[0]
-    return settings(named)[f"server.{sid}"]
+    files = [other_files for owner, other_files in folder.servers.items() if owner != sid]
+    source = folder.servers.get(reader) or (files or [folder.servers[sid]])[0]
+    return settings(source)[f"server.{sid}"]
 
 
 def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
-    others: list[str] = []
+    rest: list[str] = []
     place, continued, member = None, False, False
     for line in text.splitlines():
         member = member if continued else MEMBERS.match(line) is not None
         continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
         if not member:
-            others.append(line)
+            rest.append(line)
         elif place is None:
-            place = len(others)
-    place = len(others) if place is None else place
-    return "\n".join([*others[:place], *(lines[sid] for sid in sorted(lines)), *others[place:]]) + "\n"
+            place = len(rest)
+    place = len(rest) if place is None else place
+    return "\n".join([*rest[:place], *(lines[sid] for sid in sorted(lines)), *rest[place:]]) + "\n"
 
 
 def _title(old: ConfigState, new: ConfigState) -> str:

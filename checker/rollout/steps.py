@@ -77,8 +77,8 @@ def steps_of(stage: Stage, order: Sequence[Sid]) -> Steps:
     """An order written out. Raises OrderError for an unknown server, or one that occurs twice."""
     for sid in order:
         if sid not in (*stage.sids, *stage.applied):
-            listed = ", ".join(map(str, stage.sids))
-            raise OrderError(f"server {sid} is in neither folder; they have {listed}")
+            members = ", ".join(map(str, stage.sids))
+            raise OrderError(f"server {sid} is in neither folder; they have {members}")
         if sid in stage.applied:
             raise OrderError(f"server {sid} has its new file already; leave it out of the order")
     twice = sorted({sid for sid in order if order.count(sid) > 1})
@@ -121,9 +121,9 @@ def has_quorum(stage: Stage, running: frozenset[Sid], new: frozenset[Sid]) -> bo
     A server does not count if the addresses in its file and in that of the leader keep it from following.
     """
     views = {sid: stage.view_of(sid, new) for sid in running}
-    known = {sid: stage.config_of(sid, new).peer_addresses for sid in running} if stage.readdressed else {}
+    addresses = {sid: stage.config_of(sid, new).peer_addresses for sid in running} if stage.readdressed else {}
     for leader, view in views.items():
-        behind = (sid for sid, own in views.items() if own.is_voter(leader) and _may_follow(sid, leader, known))
+        behind = (sid for sid, v in views.items() if v.is_voter(leader) and _may_follow(sid, leader, addresses))
         if view.is_voter(leader) and view.contains_quorum(view.voters.intersection(behind)):
             return True
     return False
@@ -133,9 +133,9 @@ def _may_follow(sid: Sid, leader: Sid, known: Mapping[Sid, Addresses]) -> bool:
     """Whether a server can connect to the quorum port of a leader, and one of the two to the election port."""
     if sid == leader or not known:
         return True
-    own, leading = known[sid], known[leader]
-    hears = opens(own, sid, leading, leader) or opens(leading, leader, own, sid)
-    return hears and reaches(own, leading, leader, Port.QUORUM)
+    addresses, leading = known[sid], known[leader]
+    hears = opens(addresses, sid, leading, leader) or opens(leading, leader, addresses, sid)
+    return hears and reaches(addresses, leading, leader, Port.QUORUM)
 
 
 def _after(stage: Stage, done: Steps, down: frozenset[Sid]) -> tuple[frozenset[Sid], frozenset[Sid]]:
@@ -159,7 +159,7 @@ def counts_an_observer(stage: Stage, steps: Steps, down: frozenset[Sid] = frozen
     for number in range(len(steps) + 1) if stage.changed_roles else ():
         running, new = _after(stage, steps[:number], down)
         views = {sid: stage.view_of(sid, new) for sid in running}
-        if any(sid in own.observers and any(v.is_voter(sid) for v in views.values()) for sid, own in views.items()):
+        if any(sid in mine.observers and any(v.is_voter(sid) for v in views.values()) for sid, mine in views.items()):
             return True
     return False
 
@@ -172,8 +172,8 @@ def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) ->
     their new files already.
     """
     mixed = bool(stage.applied)
-    for done in (steps[:number] for number in range(not mixed, max(mixed, len(steps)))):
-        running, new = _after(stage, done, down)
+    for prefix in (steps[:number] for number in range(not mixed, max(mixed, len(steps)))):
+        running, new = _after(stage, prefix, down)
         for group in (group for size in range(len(running) + 1) for group in combinations(running, size)):
             behind = frozenset(group)
             rest = running - behind
@@ -198,9 +198,9 @@ def unsplit(stage: Stage, leader: Sid, down: frozenset[Sid] = frozenset()) -> It
     removed = sorted((sid for sid in stage.removed if sid not in down), key=lambda sid: (sid != leader, sid))
     restarted = sorted((sid for sid in stage.restarted if sid not in down), key=lambda sid: (sid == leader, sid))
     for late in range(len(added) + 1):
-        begun, ended = added[: len(added) - late], added[len(added) - late :]
+        first, ended = added[: len(added) - late], added[len(added) - late :]
         for early in range(len(removed), -1, -1):
-            order = (*begun, *removed[:early], *restarted, *removed[early:], *ended)
+            order = (*first, *removed[:early], *restarted, *removed[early:], *ended)
             steps = _steps(stage, order, down)
             serves = stage.standalone or all(quorum_without(stage, steps, step, down) for step in steps)
             if serves and not may_split(stage, steps, down):
@@ -209,7 +209,7 @@ def unsplit(stage: Stage, leader: Sid, down: frozenset[Sid] = frozenset()) -> It
 
 def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
     """Every order once: the leader as late as can be, new servers first, then all remaining orders."""
-    seen: set[tuple[Sid, ...]] = set()
+    orders: set[tuple[Sid, ...]] = set()
     old, new = stage.old.view, stage.new.view
     promoted, demoted = old.observers & new.voters, old.voters & new.observers
     # Observers come first, since the leader comes last: after its own restart it is another voter.
@@ -219,15 +219,15 @@ def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
     )
     # A leader with its old file counts a voter that has become an observer, so that such a voter comes after it.
     late = [sid for sid in restarted if sid in demoted and sid != leader]
-    others = [sid for sid in (*restarted, *stage.removed) if sid != leader and sid not in late]
+    middle = [sid for sid in (*restarted, *stage.removed) if sid != leader and sid not in late]
     last = [sid for sid in (*stage.restarted, *stage.removed) if sid == leader]
-    places = range(len(others), -1, -1) if last else [len(others)]
+    places = range(len(middle), -1, -1) if last else [len(middle)]
     for place in reversed(places) if leader in (*stage.removed, *stage.readdressed) else places:
-        for order in permutations(others):
+        for order in permutations(middle):
             whole = (*stage.added, *order[:place], *last, *order[place:], *late)
-            seen.add(whole)
+            orders.add(whole)
             yield _steps(stage, whole)
-    yield from (_steps(stage, order) for order in permutations(stage.remaining) if order not in seen)
+    yield from (_steps(stage, order) for order in permutations(stage.remaining) if order not in orders)
 
 
 def _steps(stage: Stage, order: Sequence[Sid], down: frozenset[Sid] = frozenset()) -> Steps:
@@ -320,7 +320,7 @@ def in_way(way: Way, stage: Stage, leader: Sid, steps: Steps, down: frozenset[Si
         restarted = [ServerStep(RESTART, sid, wait=waits) for sid in reversed(stage.restarted)]
         return tuple(step for step in (*started, *stopped, *restarted) if step.sid not in down)
     if way is Way.PARALLEL:
-        steps = (*(each for each in steps if each.action == START), *(each for each in steps if each.action != START))
+        steps = (*(s for s in steps if s.action == START), *(s for s in steps if s.action != START))
     return with_waits(way, steps)
 
 
@@ -348,5 +348,5 @@ def proof_covers(way: Way, stage: Stage, steps: Steps, down: frozenset[Sid] = fr
 
 def covers_runs(steps: Steps, others: Steps) -> bool:
     """Whether every run of `others` is a run of `steps`: the same actions, and no wait that `others` lacks."""
-    same = [(step.action, step.sid) for step in steps] == [(each.action, each.sid) for each in others]
-    return same and all(other.wait or not own.wait for own, other in zip(steps, others, strict=True))
+    same = [(step.action, step.sid) for step in steps] == [(s.action, s.sid) for s in others]
+    return same and all(b.wait or not a.wait for a, b in zip(steps, others, strict=True))

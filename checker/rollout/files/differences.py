@@ -79,7 +79,7 @@ def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFile
     The file of a new server is refused where all old files are accepted. Files that lack something before and after, as
     excerpts do, are accepted.
     """
-    incomplete = {sid for sid, given in old.items() if _refusal(given)}
+    incomplete = {sid for sid, files in old.items() if _refusal(files)}
     sids = (sid for sid in sorted(new) if (sid not in incomplete if sid in old else not incomplete))
     if problems := [problem for sid in sids for problem in _refusal(new[sid])] or list(occupied(old, new)):
         raise ConfigError(tuple(dict.fromkeys(problems)))
@@ -93,10 +93,10 @@ def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFil
     before, after = _machines(old), _machines(new)
     problems = []
     for machine, sid in after.items():
-        if (own := before.get(machine, sid)) != sid and sid in old:
-            problem = f"{machine} was server {own} and becomes server {sid}, which was that of {old[sid].origin}"
+        if (former := before.get(machine, sid)) != sid and sid in old:
+            problem = f"{machine} was server {former} and becomes server {sid}, which was that of {old[sid].origin}"
             lost = f"what server {sid} has acknowledged, and the epoch that it has accepted, are not on this disk"
-            right = f"keep the id {own}; if the data moves with the id, give the folders the ids as names"
+            right = f"keep the id {former}; if the data moves with the id, give the folders the ids as names"
             problems.append(Problem(new[sid].origin, 0, f"{problem}: {lost}", right))
     if problems:
         raise ConfigError(tuple(problems))
@@ -104,7 +104,7 @@ def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFil
 
 def _machines(servers: Mapping[Sid, ServerFiles]) -> dict[str, Sid]:
     """The server of each folder by the folder's name; nothing where the servers have no folders of their own."""
-    machines = {PurePosixPath(given.origin).parent.name: sid for sid, given in servers.items()}
+    machines = {PurePosixPath(files.origin).parent.name: sid for sid, files in servers.items()}
     return machines if len(machines) == len(servers) else {}
 
 
@@ -146,7 +146,7 @@ def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
 
 def _same_effect(key: str, old: ServerFiles, new: ServerFiles) -> bool:
     """Whether two values of a key mean the same, or have no effect on who votes and on what is kept."""
-    if key == "standaloneEnabled" and all(len(given.view.voters) > 1 for given in (old, new)):
+    if key == "standaloneEnabled" and all(len(files.view.voters) > 1 for files in (old, new)):
         return True
     if key in MEANINGS:
         return MEANINGS[key](old.config) == MEANINGS[key](new.config)
@@ -253,5 +253,5 @@ def _problem(sid: Sid, now: Folder, old: Folder, new: Folder) -> Problem | None:
 def _other_value(files: ServerFiles, right: ServerFiles) -> str:
     key = _unequal(files, right)[0]
     values = (shown(key, settings(side).get(key)) for side in (files, right))
-    here, there = ("not set" if value is None else repr(value) for value in values)
-    return f"{key} is {here}, and {there} in {right.origin}"
+    value_here, value_there = ("not set" if value is None else repr(value) for value in values)
+    return f"{key} is {value_here}, and {value_there} in {right.origin}"

@@ -86,9 +86,9 @@ def _listeners(given: ServerFiles, values: Mapping[str, str]) -> Iterator[Listen
     if config.client is not None:
         yield Listener(CLIENT, _bound(config.client.host), config.client.port)
     yield Listener(SECURE, _bound(values.get("secureClientPortAddress", "")), _port(values, SECURE))
-    own = config.server(given.sid)
-    if own is not None and not config.effective_view.standalone:
-        for address in own.addresses:
+    line = config.server(given.sid)
+    if line is not None and not config.effective_view.standalone:
+        for address in line.addresses:
             host = "" if config.listens_on_all_ips else _bound(address.host)
             yield Listener("the quorum port", host, address.quorum_port)
             yield Listener("the election port", host, address.election_port)
@@ -131,26 +131,26 @@ def occupied(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> 
     There is one problem for each server.
     """
     after = _places(new)
-    now, then = _owners(_places(old)), _owners(after)
+    before, later = _owners(_places(old)), _owners(after)
     for sid, places in sorted(after.items()):
         for place, name in places.items():
-            holding = now.get(place, set())
-            others = holding or then[place] - {sid}
-            if name != ADMIN and sid not in holding and len(holding) < 2 and others:
-                owner, added = min(others), sid not in old
+            holding = before.get(place, set())
+            rivals = holding or later[place] - {sid}
+            if name != ADMIN and sid not in holding and len(holding) < 2 and rivals:
+                owner, added = min(rivals), sid not in old
                 step = f"add server {sid} with an empty disk" if added else f"change server {sid}"
                 first = f"{'move' if owner in new else 'remove'} server {owner} in a roll-out of its own"
                 which = ("is there until its step" if owner in new else "goes") if holding else "is there, too"
                 problem = f"server {sid} has the address of server {owner}, which {which}"
                 right = f"{first}, and then {step}" if holding else "give each of them a port of its own"
-                at = f"{name} is {place[0]}:{place[1]}"
-                yield Problem(new[sid].origin, 0, f"{problem}: both cannot run there at one time ({at})", right)
+                address = f"{name} is {place[0]}:{place[1]}"
+                yield Problem(new[sid].origin, 0, f"{problem}: both cannot run there at one time ({address})", right)
                 break
 
 
 def _owners(places: Mapping[Sid, Mapping[Place, str]]) -> dict[Place, set[Sid]]:
     owners: dict[Place, set[Sid]] = {}
-    for sid, place in ((sid, place) for sid, given in places.items() for place in given):
+    for sid, place in ((sid, place) for sid, owned in places.items() for place in owned):
         owners.setdefault(place, set()).add(sid)
     return owners
 
@@ -191,13 +191,13 @@ def strangers(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) ->
     A file whose input does not state the keys makes no pair.
     """
     files = [
-        (sid, Handshake(*(settings(given).get(key, "").lower() == "true" for key in HANDSHAKE)))
+        (sid, Handshake(*(settings(files).get(key, "").lower() == "true" for key in HANDSHAKE)))
         for state in (old, new)
-        for sid, given in state.items()
-        if all(given.states(key) for key in HANDSHAKE)
+        for sid, files in state.items()
+        if all(files.states(key) for key in HANDSHAKE)
     ]
     kinds = {handshake for _, handshake in files}
-    if all(one.talks_with(other) for one in kinds for other in kinds):
+    if all(a.talks_with(b) for a in kinds for b in kinds):
         return ()  # most files have one handshake, and there may be hundreds of servers
-    pairs = ((one, other) for one, other in product(files, repeat=2) if one[0] < other[0])
-    return tuple(sorted({(one[0], other[0]) for one, other in pairs if not one[1].talks_with(other[1])}))
+    pairs = ((low, high) for low, high in product(files, repeat=2) if low[0] < high[0])
+    return tuple(sorted({(low[0], high[0]) for low, high in pairs if not low[1].talks_with(high[1])}))

@@ -124,10 +124,10 @@ class YamlValue:
         """The value of one key, which may have dots in it; None if it is missing. Raises ConfigError."""
         if not self.is_mapping:
             raise self.error("a map of keys is expected here", f"write {key}: below it")
-        own = [name for name, _ in self.node.value if isinstance(name, yaml.ScalarNode) and name.value == key]
+        names = [name for name, _ in self.node.value if isinstance(name, yaml.ScalarNode) and name.value == key]
         path = f"{self.path}.{key}".removeprefix(".")
-        if len(own) > 1:
-            first, second = (int(name.start_mark.line) + 1 for name in own[:2])
+        if len(names) > 1:
+            first, second = (int(name.start_mark.line) + 1 for name in names[:2])
             raise input_error(self.file, f"{path}: this key is written twice", f"see line {first}", second)
         part = next(
             (node for name, node in self._pairs() if name == key), None
@@ -149,12 +149,12 @@ class YamlValue:
                     if any(id(inner) in self.looked_up for _, inner in part._pairs()):
                         yield from part.unread
 
-    def _pairs(self, seen: set[int] | None = None) -> Iterator[tuple[str, yaml.Node]]:
+    def _pairs(self, visited: set[int] | None = None) -> Iterator[tuple[str, yaml.Node]]:
         """The keys with their values; those of merged maps come last, each map once. `seen` are the maps so far."""
-        seen = set() if seen is None else seen
-        if not isinstance(self.node, yaml.MappingNode) or id(self.node) in seen:
+        visited = set() if visited is None else visited
+        if not isinstance(self.node, yaml.MappingNode) or id(self.node) in visited:
             return
-        seen.add(id(self.node))
+        visited.add(id(self.node))
         merged: list[yaml.Node] = []
         for key, node in self.node.value:
             if isinstance(key, yaml.ScalarNode) and key.value == MERGE:
@@ -162,7 +162,7 @@ class YamlValue:
             elif isinstance(key, yaml.ScalarNode):
                 yield key.value, node
         for node in merged:
-            yield from replace(self, node=node)._pairs(seen)
+            yield from replace(self, node=node)._pairs(visited)
 
     @property
     def items(self) -> list[YamlValue]:

@@ -98,15 +98,15 @@ def _settings(*texts: str) -> Mapping[str, str]:
 
 def addresses_of(servers: Mapping[Sid, ServerFiles]) -> dict[Sid, frozenset[ServerAddress]]:
     """The peer addresses of each server by all files, in lower case; a wildcard only if there is nothing else."""
-    named: dict[Sid, set[ServerAddress]] = {}
+    addresses: dict[Sid, set[ServerAddress]] = {}
     for files in {(files.text, files.dynamic): files for files in servers.values()}.values():  # each text is read once
         for line in files.config.servers:
-            named.setdefault(line.sid, set()).update(
+            addresses.setdefault(line.sid, set()).update(
                 msgspec.structs.replace(address, host=address.host.lower()) for address in line.addresses
             )
     return {
-        sid: frozenset(address for address in given if address.host not in WILDCARDS) or frozenset(given)
-        for sid, given in named.items()
+        sid: frozenset(address for address in hosts if address.host not in WILDCARDS) or frozenset(hosts)
+        for sid, hosts in addresses.items()
     }
 
 
@@ -137,9 +137,9 @@ class Folder:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Contents that ZooKeeper accepts and that are probably mistakes, without repetitions."""
-        given = self.servers.values()
-        accepted = [str(warning) for files in given for warning in files.config.warnings]
-        misspelt = (warning for files in given for warning in _misspelt(files))
+        servers = self.servers.values()
+        accepted = [str(warning) for files in servers for warning in files.config.warnings]
+        misspelt = (warning for files in servers for warning in _misspelt(files))
         partition = self.working.partition_words if self.working is not None else ""
         partitions = [f"{self.path}: {partition}"] if partition else []
         return tuple(dict.fromkeys([*accepted, *misspelt, *lost_with_pods(self.path, self.volumes), *partitions]))
@@ -263,12 +263,12 @@ def check_quorum(config: Config) -> None:
 def check_together(given: list[ServerFiles], *, shared: bool) -> None:
     """Raises ConfigError where the files of one folder have different members, or a member has no file."""
     first = given[0]
-    problems = [difference for other in given[1:] if (difference := _difference(first, other)) is not None]
+    problems = [difference for state in given[1:] if (difference := _difference(first, state)) is not None]
     versioned = [files for files in given if files.config.reconfig_enabled]
-    other = next((files for files in versioned if files.view.version != versioned[0].view.version), None)
-    if not problems and other is not None:
+    differing = next((files for files in versioned if files.view.version != versioned[0].view.version), None)
+    if not problems and differing is not None:
         problem = f"the version of its dynamic file differs from {versioned[0].origin}"
-        problems = [Problem(other.origin, 0, problem, SAME)]
+        problems = [Problem(differing.origin, 0, problem, SAME)]
     for sid in () if problems or shared else sorted(first.view.members - {files.sid for files in given}):
         problem = f"it names server {sid}, for which there is no file in the folder"
         problems.append(Problem(first.origin, line_of(first.members, sid), problem, f"add the file of server {sid}"))
@@ -304,22 +304,22 @@ def with_namespace_of(state: Folder, other: Folder) -> Folder:
     hosts = state.hosts
     if hosts is None or not hosts.is_open:
         return state
-    named = addresses_of(other.servers) if other.hosts is None or not other.hosts.is_open else {}
-    there: dict[int, str] = {}
+    addresses = addresses_of(other.servers) if other.hosts is None or not other.hosts.is_open else {}
+    namespaces: dict[int, str] = {}
     for ordinal, sid in enumerate(sorted(state.view.members)):
-        if names := {address.host for address in named.get(sid, ())} - WILDCARDS:
-            there[ordinal] = min(names)
-    name = hosts.namespace_in(there)
+        if names := {address.host for address in addresses.get(sid, ())} - WILDCARDS:
+            namespaces[ordinal] = min(names)
+    name = hosts.namespace_in(namespaces)
     if name is None:
-        differ = f", and the hosts of {other.path} have another form" if there else ""
+        differ = f", and the hosts of {other.path} have another form" if namespaces else ""
         sentence = f"{NAMESPACE} stands for a name that {state.path} does not state{differ}"
         return replace(state, taken=(*state.taken, sentence))
     texts = [
         ServerText(sid, files.origin, files.text.replace(NAMESPACE, name), told=files.told, written=False)
         for sid, files in state.servers.items()
     ]
-    taken = (*state.taken, f"{NAMESPACE} is {name}: the hosts of {other.path} have this name")
-    filled = state_of(state.path, texts, taken)
+    sentences = (*state.taken, f"{NAMESPACE} is {name}: the hosts of {other.path} have this name")
+    filled = state_of(state.path, texts, sentences)
     return replace(filled, working=state.working, leader=state.leader, volumes=state.volumes)
 
 
@@ -340,14 +340,14 @@ def read_folder(path: Path, *, together: bool = True) -> Folder:
     """
     layout = _layout(path)
     parts = collected(partial(_server_files, file) for file in layout)
-    given = sorted((files for part in parts for files in part), key=lambda files: files.sid)
+    servers = sorted((files for part in parts for files in part), key=lambda files: files.sid)
     shared = layout[0].sid is None
     if together:
-        check_together(given, shared=shared)
-    taken = [f"{file.path} for server {file.sid} (by {file.because})" for file in layout]
+        check_together(servers, shared=shared)
+    sentences = [f"{file.path} for server {file.sid} (by {file.because})" for file in layout]
     if shared:
-        taken = [f"{layout[0].path} for all its members ({', '.join(str(files.sid) for files in given)})"]
-    return Folder(str(path), {files.sid: files for files in given}, tuple(taken))
+        sentences = [f"{layout[0].path} for all its members ({', '.join(str(files.sid) for files in servers)})"]
+    return Folder(str(path), {files.sid: files for files in servers}, tuple(sentences))
 
 
 def _layout(path: Path) -> list[_ConfigFile]:
@@ -359,8 +359,8 @@ def _layout(path: Path) -> list[_ConfigFile]:
     files = sorted(file for file in path.glob("*.cfg") if file.is_file())
     folders = sorted(file.parent for file in path.glob("*/zoo.cfg") if file.is_file())
     if files and folders:
-        named = [", ".join(path.name for path in paths) for paths in (files, folders)]
-        problem = f"there are {named[0]} and folders with a zoo.cfg ({named[1]})"
+        names = [", ".join(path.name for path in paths) for paths in (files, folders)]
+        problem = f"there are {names[0]} and folders with a zoo.cfg ({names[1]})"
         raise input_error(path, problem, "keep one zoo.cfg for all, or a folder or a file for each server")
     if not files and not folders:
         raise input_error(path, "the folder has no zoo.cfg", "put zoo.cfg there, or N/zoo.cfg for each server N")
@@ -369,10 +369,10 @@ def _layout(path: Path) -> list[_ConfigFile]:
     owners: dict[Sid | None, _ConfigFile] = {}
     for file in [_of_folder(folder, path) for folder in folders] or [_of_file(file, path) for file in files]:
         if file.sid in owners:
-            one = owners[file.sid]
-            problem = f"it is for server {file.sid} (by {file.because}), and {one.path} is for server {one.sid} too"
+            owner = owners[file.sid]
+            problem = f"it is for server {file.sid} (by {file.because}), and {owner.path} is for server {owner.sid} too"
             right = "keep one file for each server, with its own myid"
-            raise input_error(file.path, f"{problem} (by {one.because})", right)
+            raise input_error(file.path, f"{problem} (by {owner.because})", right)
         owners[file.sid] = file
     return list(owners.values())
 
@@ -385,8 +385,8 @@ def _of_name(file: Path, root: Path, named: Path) -> _ConfigFile | None:
 
 
 def _of_file(file: Path, root: Path) -> _ConfigFile:
-    if named := _of_name(file, root, file):
-        return named
+    if config_file := _of_name(file, root, file):
+        return config_file
     problem = "there are several files, and the name of this one does not say for which server it is"
     raise input_error(file, problem, "name it zoo-N.cfg, N being the number in that server's myid file")
 
@@ -401,8 +401,8 @@ def _of_folder(folder: Path, root: Path) -> _ConfigFile:
         raise input_error(folder, problem, "write the same number into both files")
     for sid, place in sids.items():
         return _ConfigFile(file, root, sid, str(place), by_myid=True)
-    if named := _of_name(file, root, folder):
-        return named
+    if config_file := _of_name(file, root, folder):
+        return config_file
     problem = "nothing says for which server this folder is"
     raise input_error(folder, problem, "put its myid next to zoo.cfg, or give the folder the number as its name")
 
@@ -411,12 +411,12 @@ def _myids(folder: Path, text: str, root: Path) -> Iterator[tuple[Sid, Path]]:
     """A server's ids in a copy of its files, with their places: none outside of the folder of the input."""
     folders = [folder]
     if match := re.search(r"^[ \t]*dataDir[ \t]*[=:][ \t]*(\S+)", text, re.MULTILINE):
-        given = Path(os.path.normpath(match[1]))
-        top, inside = (Path(os.path.normpath(path.absolute())) for path in (root, folder / given))
+        data_dir = Path(os.path.normpath(match[1]))
+        top, inside = (Path(os.path.normpath(path.absolute())) for path in (root, folder / data_dir))
         if inside.is_relative_to(top) or inside.is_relative_to(top.resolve()):
-            folders.append(folder / given)
-        elif given.is_absolute():
-            folders.append(folder / given.name)
+            folders.append(folder / data_dir)
+        elif data_dir.is_absolute():
+            folders.append(folder / data_dir.name)
     for place in (path / "myid" for path in folders):
         if (number := text_of(place)) is not None:
             sid = integer(number.strip(), *LONG)
@@ -430,14 +430,14 @@ def _server_files(file: _ConfigFile) -> list[ServerFiles]:
     text = text_of(file.path)
     if text is None:
         raise input_error(file.path, "it cannot be read", "name a readable zoo.cfg")
-    name, read = str(file.path), partial(_dynamic_text, file.path.parent)
-    config = parse_zoo_cfg(text, name, read=read, complete=False)
+    name, reader = str(file.path), partial(_dynamic_text, file.path.parent)
+    config = parse_zoo_cfg(text, name, read=reader, complete=False)
     if not config.servers and not config.distributed and file.sid is None:
         file = _with_id(file, text)
     check_quorum(config)
     if config.servers and file.sid is not None and file.sid not in config.view.members:
-        listed = ", ".join(map(str, sorted(config.view.members)))
-        problem = f"this is the file of server {file.sid} ({file.because}), and it names {listed} only"
+        members = ", ".join(map(str, sorted(config.view.members)))
+        problem = f"this is the file of server {file.sid} ({file.because}), and it names {members} only"
         right = f"add server.{file.sid}, or correct the id"
         if not file.by_myid:
             right += "; the id of a pod is usually its ordinal plus one: copy its myid into the folder"
@@ -445,7 +445,7 @@ def _server_files(file: _ConfigFile) -> list[ServerFiles]:
     files = []
     for sid in sorted(config.view.members) if file.sid is None else [file.sid]:
         poll()
-        files.append(ServerText(sid, name, text, read).parsed())
+        files.append(ServerText(sid, name, text, reader).parsed())
     return files
 
 
@@ -453,8 +453,8 @@ def _with_id(file: _ConfigFile, text: str) -> _ConfigFile:
     """The file of a standalone server that no line names, with its id. Raises ConfigError if nothing says it."""
     for sid, place in _myids(file.path.parent, text, file.root):
         return file._replace(sid=sid, because=str(place), by_myid=True)
-    if named := _of_name(file.path, file.root, file.path):
-        return named
+    if config_file := _of_name(file.path, file.root, file.path):
+        return config_file
     problem = "it has no server.N line, so its server runs standalone, and nothing says which id it has in the roll-out"
     right = "put a myid next to it, or name the file zoo-N.cfg or its folder N; for an ensemble add its server.N lines"
     raise input_error(file.path, problem, right)

@@ -142,22 +142,22 @@ def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -
         return _script({**(INCUBATOR if "config-scripts" in command else {}), **env}, hosts, "ZK_REPLICAS")
     if servers := env.get("ZOOKEEPER_SERVERS", "").strip(";"):
         right, how = "write HOST:2888:3888;HOST:2888:3888", "the id of each is its position in ZOOKEEPER_SERVERS"
-        listed = _servers("ZOOKEEPER_SERVERS", servers.split(";"), BY_POSITION, right)
-        return _config(ContainerImage.CONFLUENT, env, listed, how, MemberList("ZOOKEEPER_SERVERS", "{server}", ";"))
+        members = _servers("ZOOKEEPER_SERVERS", servers.split(";"), BY_POSITION, right)
+        return _config(ContainerImage.CONFLUENT, env, members, how, MemberList("ZOOKEEPER_SERVERS", "{server}", ";"))
     servers = env.get("ZOO_SERVERS", "").strip()
     stated = "ids and addresses as ZOO_SERVERS states them"
     if "server." in servers:
-        listed = _servers("ZOO_SERVERS", servers.split(), OF_LIBRARY, "write server.1=HOST:2888:3888;2181")
+        members = _servers("ZOO_SERVERS", servers.split(), OF_LIBRARY, "write server.1=HOST:2888:3888;2181")
         listing = MemberList("ZOO_SERVERS", "server.{sid}={server}")
-        return _config(ContainerImage.LIBRARY, env, listed, stated, listing)
+        return _config(ContainerImage.LIBRARY, env, members, stated, listing)
     if servers:
         client, jumps = env.get("ZOO_PORT_NUMBER") or "2181", "::" in servers
         entries, right = re.split(r"[;, ]+", servers), "write HOST:2888:3888::1, with an id for each"
-        listed = _servers("ZOO_SERVERS", entries, WITH_ID if jumps else BY_POSITION, right)
-        listed = {sid: f"{server};{client}" for sid, server in listed.items()}
+        members = _servers("ZOO_SERVERS", entries, WITH_ID if jumps else BY_POSITION, right)
+        members = {sid: f"{server};{client}" for sid, server in members.items()}
         how = stated if jumps else "the id of each is its position in ZOO_SERVERS"
         listing = MemberList("ZOO_SERVERS", "{server}::{sid}" if jumps else "{server}")
-        return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, listed, how, listing)
+        return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, members, how, listing)
     right = "set ZOO_SERVERS, or mount a ConfigMap with a zoo.cfg that has server.N lines"
     raise ImageError("", "no variable and no flag states the servers of the ensemble", right)
 

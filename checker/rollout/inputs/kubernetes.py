@@ -76,12 +76,12 @@ def way_of_working(stateful_set: YamlValue, container: YamlValue, ordinals: Mapp
     """The way of working of a StatefulSet with this container of ZooKeeper, and these pods. Raises ConfigError."""
     pods, updates = stateful_set.get("spec.podManagementPolicy"), stateful_set.get("spec.updateStrategy.type")
     partition = stateful_set.get("spec.updateStrategy.rollingUpdate.partition")
-    given = {"podManagementPolicy": pods, "updateStrategy": updates}
+    stated = {"podManagementPolicy": pods, "updateStrategy": updates}
     return WayOfWorking(
         PodManagement.ORDERED_READY if pods is None else _named(pods, PodManagement),
         UpdateStrategy.ROLLING_UPDATE if updates is None else _named(updates, UpdateStrategy),
         0 if partition is None else partition.number(),
-        assumed=tuple(key for key, value in given.items() if value is None),
+        assumed=tuple(key for key, value in stated.items() if value is None),
         readiness=_readiness(container.get("readinessProbe")),
         stateful_set=stateful_set.word("metadata.name"),
         namespace=stateful_set.word("metadata.namespace"),
@@ -105,10 +105,10 @@ def _named(value: YamlValue, kind: type[Named]) -> Named:
 
 def typed_volume(resource: YamlValue, key: str, default: str = "") -> DataVolume | None:
     """The volume by the type of a storage (`ephemeral`); None if neither the resource nor a default states it."""
-    given = resource.get(key)
-    if given is None:
+    value = resource.get(key)
+    if value is None:
         return DataVolume(default != "ephemeral", f"{key} is {default}, the default") if default else None
-    return DataVolume(given.text.casefold() != "ephemeral", f"{given.path} is {given.text}")
+    return DataVolume(value.text.casefold() != "ephemeral", f"{value.path} is {value.text}")
 
 
 def mounted_volume(pod: YamlValue, container: YamlValue, claims: list[YamlValue], config: Config) -> DataVolume | None:
@@ -167,13 +167,13 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
     if zookeeper is None:
         problem = f"the Kafka {name} has no spec.zookeeper: it runs without ZooKeeper (KRaft)"
         raise resource.error(problem, "name a resource with spec.zookeeper.replicas")
-    given = zookeeper.required("replicas", "write replicas: 3")
+    replicas = zookeeper.required("replicas", "write replicas: 3")
     namespace = resource.word("metadata.namespace", NAMESPACE)
     hosts = PodHosts(f"{name}-zookeeper", f"{name}-zookeeper-nodes", namespace, "svc")
     keys = STRIMZI_DEFAULTS | zookeeper.texts("config")
     fixed = {line.partition("=")[0] for line in STRIMZI.split()}
     lines = [*STRIMZI.split(), *(f"{key}={value}" for key, value in keys.items() if key not in fixed)]
-    sids = _sids(given)
+    sids = _sids(replicas)
     lines += [f"server.{sid}={hosts.host(sid - 1)}:2888:3888:participant;127.0.0.1:12181" for sid in sids]
     how = f"spec.zookeeper.replicas is {len(sids)}; the id of a pod is its ordinal plus one"
     state = _state(path, f"Kafka {name} (Strimzi) in {resource.file}: {how}", lines, sids, Operator.STRIMZI, hosts)
@@ -183,19 +183,19 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
 def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
     """The state of a ZookeeperCluster of pravega's operator. Raises ConfigError."""
     name = resource.required("metadata.name", "write the name of the resource").text
-    given = resource.get("spec.replicas")
+    replicas = resource.get("spec.replicas")
     pod = resource.get("spec.pod")
     offsets = (variable.place for variable in (variables(pod) if pod else ()) if variable.name == "OFFSET")
     first = next((place.number(quoted=True) for place in offsets), 1)
-    sids = range(first, first + 3) if given is None else _sids(given, first)
+    sids = range(first, first + 3) if replicas is None else _sids(replicas, first)
     domain = resource.word("spec.kubernetesClusterDomain", "cluster.local")
     hosts = PodHosts(name, f"{name}-headless", resource.word("metadata.namespace", NAMESPACE), f"svc.{domain}")
     ports = {key: _port(resource, key, default) for key, default in PORTS.items()}
     lines = [PRAVEGA_WORDS, *PRAVEGA.split(), *_pravega_keys(resource)]
     address = f"{ports['quorum']}:{ports['leader-election']}:participant;{ports['client']}"
     lines += [f"server.{sid}={hosts.host(sid - first)}:{address}" for sid in sids]
-    counted = "replicas is not in it, and the operator's default is 3" if given is None else f"replicas is {len(sids)}"
-    how = f"{counted}; the id of a pod is its ordinal plus {first}"
+    count = "replicas is not in it, and the operator's default is 3" if replicas is None else f"replicas is {len(sids)}"
+    how = f"{count}; the id of a pod is its ordinal plus {first}"
     state = _state(path, f"ZookeeperCluster {name} in {resource.file}: {how}", lines, sids, Operator.PRAVEGA, hosts)
     return with_volumes(state, dict.fromkeys(state.servers, typed_volume(resource, "spec.storageType", "persistence")))
 
@@ -207,8 +207,8 @@ def _port(resource: YamlValue, name: str, default: int) -> int:
 
 def _pravega_keys(resource: YamlValue) -> Iterator[str]:
     """The lines for `spec.config`; a value of 0 means the default, as in Go."""
-    given = {key: resource.word(f"spec.config.{key}") for key in PRAVEGA_VALUES}
-    values = {key: value if given[key] in ("", "0") else given[key] for key, value in PRAVEGA_VALUES.items()}
+    stated = {key: resource.word(f"spec.config.{key}") for key in PRAVEGA_VALUES}
+    values = {key: value if stated[key] in ("", "0") else stated[key] for key, value in PRAVEGA_VALUES.items()}
     ticks = resource.get("spec.config.tickTime")
     tick = ticks.number() if ticks is not None and ticks.number() else required_integer(PRAVEGA_VALUES["tickTime"])
     for key, value in values.items():

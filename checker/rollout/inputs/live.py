@@ -102,14 +102,14 @@ def read_live(text: str, *, together: bool = True) -> Folder:
     if together:
         _check_members(servers, text)
     hosts = _hosts(servers)
-    texts, taken = [], []
+    texts, sentences = [], []
     for server in sorted(servers, key=lambda server: server.sid):
         keys = TOLD | {line.partition("=")[0] for line in server.membership}
         texts.append(ServerText(server.sid, server.address, _text(server, hosts), told=keys, written=False))
         sentence = f"{server.address} is server {server.sid}, {server.mode}, release {server.release}"
-        taken.append(f"{sentence}; id and members are those of `conf`")
-    taken.append(f"of the keys of a zoo.cfg `conf` states {', '.join(FILE_KEYS)} and the members: see what differs")
-    return state_of(text, texts, taken, leader=leader, together=together)
+        sentences.append(f"{sentence}; id and members are those of `conf`")
+    sentences.append(f"of the keys of a zoo.cfg `conf` states {', '.join(FILE_KEYS)} and the members: see what differs")
+    return state_of(text, texts, sentences, leader=leader, together=together)
 
 
 def _hosts_in(text: str) -> list[str]:
@@ -206,8 +206,8 @@ def _check_members(servers: list[LiveServer], text: str) -> None:
     first = servers[0]
     for server in servers[1:]:
         if server.lines.keys() != first.lines.keys():
-            one, other = (", ".join(map(str, sorted(asked.lines))) for asked in (first, server))
-            problem = f"server {server.sid} has the members {other}, and server {first.sid} has {one}"
+            mine, theirs = (", ".join(map(str, sorted(asked.lines))) for asked in (first, server))
+            problem = f"server {server.sid} has the members {theirs}, and server {first.sid} has {mine}"
             right = "give the files before and after the change, and these with --now"
             raise input_error(server.address, f"{problem}: a change is under way", right)
     for sid, line in sorted(first.lines.items()):
@@ -237,8 +237,8 @@ def _text(server: LiveServer, hosts: Mapping[Sid, ServerLine]) -> str:
     if server.version:
         lines += ["reconfigEnabled=true", f"version={server.version:x}"]
     for sid, line in sorted(server.lines.items()):
-        named = hosts[sid] if line.addresses[0].host in WILDCARDS else line
+        owner = hosts[sid] if line.addresses[0].host in WILDCARDS else line
         # Without client addresses: each server states its own only.
-        lines.append(f"server.{sid}={render_server(ServerLine(sid, named.addresses, named.learner_type))}")
+        lines.append(f"server.{sid}={render_server(ServerLine(sid, owner.addresses, owner.learner_type))}")
     lines += [line for line in server.membership if line.startswith(("group.", "weight."))]
     return "\n".join(lines) + "\n"

@@ -88,8 +88,8 @@ class _Workload:
 def read_manifests(documents: list[YamlValue], path: str) -> Folder:
     """The state that manifests describe. Raises ConfigError."""
     maps = {document.word("metadata.name"): document for document in documents if kind_of(document) == "ConfigMap"}
-    made = (_workload(document, maps) for document in documents if kind_of(document) not in NO_SERVERS)
-    workloads = [workload for workload in made if workload is not None]
+    candidates = (_workload(document, maps) for document in documents if kind_of(document) not in NO_SERVERS)
+    workloads = [workload for workload in candidates if workload is not None]
     for workload in workloads:
         version = workload.value.word("apiVersion", "?")
         if WORKLOADS.get(workload.kind) != version.rpartition("/")[0]:
@@ -102,8 +102,8 @@ def read_manifests(documents: list[YamlValue], path: str) -> Folder:
     if len(workloads) == 1 and workloads[0].kind == "StatefulSet":
         return _of_stateful_set(workloads[0], maps, path)
     if any(workload.sid is None for workload in workloads):
-        listed = ", ".join(workload.name for workload in workloads)
-        problem = f"there are several workloads of ZooKeeper ({listed}), and not each states its id"
+        names = ", ".join(workload.name for workload in workloads)
+        problem = f"there are several workloads of ZooKeeper ({names}), and not each states its id"
         raise input_error(path, problem, "give one StatefulSet alone, or set ZOO_MY_ID for each workload")
     return _of_workloads(workloads, maps, path)
 
@@ -164,14 +164,14 @@ def _zoo_cfg(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts
     config_map = _mounted(workload, maps)
     if config_map is not None:
         data, name = config_map.texts("data"), config_map.word("metadata.name")
-        listed = sids_in("\n".join(data.values()))
-        if not listed:
+        sids = sids_in("\n".join(data.values()))
+        if not sids:
             problem = "this zoo.cfg has no server.N line, and the images write none into a zoo.cfg that is mounted"
             place = config_map.get("data")
             raise ((place and place.child(ZOO_CFG)) or config_map).error(problem, "write the server.N lines into it")
         origin, how = f"{config_map.file} (ConfigMap {name}, {ZOO_CFG})", f"the zoo.cfg of ConfigMap {name}"
         listing = MemberList(config_map=name)
-        return ZooCfg(data[ZOO_CFG], tuple(sorted(listed)), how, None, data, origin, listing)
+        return ZooCfg(data[ZOO_CFG], tuple(sorted(sids)), how, None, data, origin, listing)
     try:
         return image_config(workload.env, workload.command, hosts)
     except ImageError as error:
@@ -200,41 +200,41 @@ def _mounted(workload: _Workload, maps: Mapping[str, YamlValue]) -> YamlValue | 
 
 def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: str) -> Folder:
     value = workload.value
-    given, start = value.get("spec.replicas"), value.get("spec.ordinals.start")
-    replicas = 1 if given is None else given.number()
-    if given is not None and not replicas:
-        raise given.error("there is no pod", "write the number of servers")
+    replicas_value, start = value.get("spec.replicas"), value.get("spec.ordinals.start")
+    replicas = 1 if replicas_value is None else replicas_value.number()
+    if replicas_value is not None and not replicas:
+        raise replicas_value.error("there is no pod", "write the number of servers")
     if start is not None and start.number():
         raise start.error("the ordinals of the pods do not begin at 0", "this is not supported: leave ordinals out")
-    counted = "replicas is not in it, and the default is 1" if given is None else f"replicas is {replicas}"
+    count = "replicas is not in it, and the default is 1" if replicas_value is None else f"replicas is {replicas}"
     service, hosts = value.word("spec.serviceName"), None
     if service:
         hosts = PodHosts(value.word("metadata.name"), service, value.word("metadata.namespace", NAMESPACE))
     source = _zoo_cfg(workload, maps, hosts)
     how = f"ids and addresses as {source.how} states them" if source.image is None else source.how
-    own = [name for name in IDS if name in workload.env]
-    if own and replicas > 1 and not re.search("|".join(own), workload.command):
+    ids = [name for name in IDS if name in workload.env]
+    if ids and replicas > 1 and not re.search("|".join(ids), workload.command):
         right = "derive it from the ordinal of the pod in the command that starts the server"
-        raise workload.place.error(f"{own[0]} is {workload.env[own[0]]} for each of {replicas} pods", right)
-    listed = source.sids
-    pods = [n + 1 for n in range(replicas)] if 1 in listed else listed[:replicas]
+        raise workload.place.error(f"{ids[0]} is {workload.env[ids[0]]} for each of {replicas} pods", right)
+    sids = source.sids
+    pods = [n + 1 for n in range(replicas)] if 1 in sids else sids[:replicas]
     for sid in pods if len(pods) == replicas else range(1, replicas + 1):
-        if sid not in listed:
-            names = ", ".join(map(str, listed))
+        if sid not in sids:
+            names = ", ".join(map(str, sids))
             problem = f"there are {replicas} pods, and the list of servers ({names}) lacks server {sid}"
-            raise (given or value).error(problem, "list every server, or ask for fewer pods")
-    taken = [f"{workload.name} in {value.file}: {counted}; {how}"]
-    if idle := [str(sid) for sid in listed if sid not in pods]:
+            raise (replicas_value or value).error(problem, "list every server, or ask for fewer pods")
+    sentences = [f"{workload.name} in {value.file}: {count}; {how}"]
+    if idle := [str(sid) for sid in sids if sid not in pods]:
         sentence = f"no pod has the id of server {', '.join(idle)}, which the list names"
-        taken.append(f"{sentence}: --down {','.join(idle)} says so")
+        sentences.append(f"{sentence}: --down {','.join(idle)} says so")
     listing = source.listing
     if listing.variable in {variable.name for variable in variables(workload.container)}:
         listing = listing._replace(container=workload.container.word("name"))
     ordinals = {sid: ordinal for ordinal, sid in enumerate(pods)}
     working = replace(way_of_working(value, workload.container, ordinals), listing=listing)
     open_hosts = hosts if source.image is ContainerImage.SCRIPT else None
-    texts = (source.of(sid, path) for sid in listed)
-    state = state_of(path, texts, taken, working=working, hosts=open_hosts)
+    texts = (source.of(sid, path) for sid in sids)
+    state = state_of(path, texts, sentences, working=working, hosts=open_hosts)
     return workload.complete(state, state.servers, source.image)
 
 
@@ -246,10 +246,10 @@ def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], pat
             problem = f"{workload.name} is server {workload.sid}, and another workload too"
             raise workload.container.error(problem, "give each its own id")
         owned[workload.sid] = workload, _zoo_cfg(workload, maps, None)
-    taken = [f"{own.name} for server {sid} (by its variable); {source.how}" for sid, (own, source) in owned.items()]
+    causes = [f"{work.name} for server {sid} (by its variable); {source.how}" for sid, (work, source) in owned.items()]
     owned = dict(sorted(owned.items()))
-    texts = (source.of(sid, f"{own.value.file} ({own.name})") for sid, (own, source) in owned.items())
-    state = state_of(path, texts, taken)
-    for sid, (own, source) in owned.items():
-        state = own.complete(state, [sid], source.image)
+    texts = (source.of(sid, f"{work.value.file} ({work.name})") for sid, (work, source) in owned.items())
+    state = state_of(path, texts, causes)
+    for sid, (work, source) in owned.items():
+        state = work.complete(state, [sid], source.image)
     return state

@@ -86,12 +86,12 @@ def _of_stream(path: Path) -> Folder:
     check_text(str(path), text, is_yaml=is_yaml)
     if first and is_yaml:
         return _of_documents(documents_in(raw, str(path)), path)
-    listed = sorted(sids_in(text))
-    if not listed:
+    sids = sorted(sids_in(text))
+    if not sids:
         problem = "it has no server.N line, and nothing else says whose file it is" if first else NOTHING
         raise input_error(path, problem, "give a zoo.cfg with server.N lines, or manifests")
-    taken = [f"{path} for all its members ({', '.join(map(str, listed))})"]
-    return state_of(str(path), [ServerText(sid, str(path), text) for sid in listed], taken)
+    sentences = [f"{path} for all its members ({', '.join(map(str, sids))})"]
+    return state_of(str(path), [ServerText(sid, str(path), text) for sid in sids], sentences)
 
 
 def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
@@ -104,11 +104,11 @@ def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
     for kind, resource in kinds:
         if kind == "Kustomization":
             raise KUSTOMIZATION.error(resource.file, resource.line)
-    own = [(kind, resource) for kind, resource in kinds if kind in OPERATORS]
-    if len(own) > 1:
-        names = ", ".join(f"{kind} in line {resource.line}" for kind, resource in own)
+    ensembles = [(kind, resource) for kind, resource in kinds if kind in OPERATORS]
+    if len(ensembles) > 1:
+        names = ", ".join(f"{kind} in line {resource.line}" for kind, resource in ensembles)
         raise input_error(path, f"there are several ensembles in it: {names}", "give one of them")
-    for kind, resource in own:
+    for kind, resource in ensembles:
         return _of_operator(kind, resource, str(path))
     return read_manifests(resources, str(path))
 
@@ -121,10 +121,10 @@ def _items(value: YamlValue) -> list[YamlValue]:
 
 def _of_operator(kind: str, resource: YamlValue, path: str) -> Folder:
     """The state of an operator that is known by the group of its resource. Raises ConfigError for any other."""
-    (group, read), version = OPERATORS[kind], resource.word("apiVersion")
+    (group, reader), version = OPERATORS[kind], resource.word("apiVersion")
     if version.partition("/")[0] != group:
         problem = f"the {kind} of {version} is of an operator that is not known here"
         right = f"give the workload that it makes: kubectl get statefulset,configmap -o yaml; known is {group}"
         raise resource.error(problem, right)
-    state, unread = read(resource, path), ", ".join(resource.unread)
+    state, unread = reader(resource, path), ", ".join(resource.unread)
     return replace(state, taken=(*state.taken, *([f"not read of {kind}: {unread}"] if unread else [])))

@@ -145,9 +145,9 @@ class WayOfWorking:
         """What a rolling update does not restart, in words; empty if it restarts every pod."""
         if not self.partition or self.updates is not UpdateStrategy.ROLLING_UPDATE:
             return ""
-        of = f", those of {', '.join(map(str, self.by_hand))}" if self.by_hand else ""
+        ids = f", those of {', '.join(map(str, self.by_hand))}" if self.by_hand else ""
         return (
-            f"pods below ordinal {self.partition}{of} keep the old configuration, even if they are deleted, until the "
+            f"pods below ordinal {self.partition}{ids} keep the old configuration, even if they are deleted, until the "
             f"partition is lowered (partition {self.partition})"
         )
 
@@ -216,5 +216,5 @@ def lost_with_pods(path: str, volumes: Mapping[Sid, DataVolume]) -> Iterator[str
         if not volume.survives:
             lost.setdefault(volume.sentence, []).append(sid)
     for sentence, sids in lost.items():
-        named = f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
-        yield f"{path}: {named}: {sentence}; every restart is a start with an empty disk under an old id"
+        names = f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
+        yield f"{path}: {names}: {sentence}; every restart is a start with an empty disk under an old id"

@@ -140,8 +140,8 @@ def _steps(route: RouteAnswer) -> Iterator[str]:
     for place, answer in enumerate(route.commands):
         if place:
             command = answer.command
-            asked = "; ".join(f"echo conf | nc {_address(command, sid)}" for sid in sorted(command.before.members))
-            yield from ("", CHECK, "", *fenced(f"({asked}) | grep '^version='", ""), "")
+            questions = "; ".join(f"echo conf | nc {_address(command, sid)}" for sid in sorted(command.before.members))
+            yield from ("", CHECK, "", *fenced(f"({questions}) | grep '^version='", ""), "")
         yield from (f"{next(numbers)}. {text}" for text in _of_command(answer.command))
 
 

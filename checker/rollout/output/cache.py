@@ -78,9 +78,9 @@ class AnswerCache:
     @classmethod
     def of_user(cls, source: ProgramSource = STARTED) -> AnswerCache:
         """The cache of the user of this process; without a home directory, none is kept."""
-        named = os.environ.get(VARIABLE)
-        if named is not None:
-            return cls(Path(named) if named else None, source)
+        folder = os.environ.get(VARIABLE)
+        if folder is not None:
+            return cls(Path(folder) if folder else None, source)
         try:
             caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         except RuntimeError:
@@ -112,8 +112,8 @@ class AnswerCache:
                 with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:  # of mode 0600
                     file.write(msgspec.json.encode(answer))
                 Path(file.name).replace(path)
-                kept = sorted(path.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
-                for oldest in kept[:-MOST]:
+                files = sorted(path.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
+                for oldest in files[:-MOST]:
                     oldest.unlink(missing_ok=True)
 
     def _path(self, request: PlanRequest) -> Path | None:

@@ -205,12 +205,12 @@ NOT_FORMATS = frozenset({"pytest"})  # a test that repeats a run belongs to a pr
 
 def write_scenarios(plan: Plan, folder: Path) -> None:
     """Write every run as a scenario with its files, a folder for each stage."""
-    seen = set()
+    names = set()
     for result in plan.runs:
         stage = result.spec.stage
-        if (stage.title, result.text) in seen:  # one run may answer two questions
+        if (stage.title, result.text) in names:  # one run may answer two questions
             continue
-        seen.add((stage.title, result.text))
+        names.add((stage.title, result.text))
         place = folder / slug(f"{stage.old.label} to {stage.new.label}")
         make_folder(place)
         for name, text in result.spec.files.items():
@@ -233,12 +233,12 @@ def write_traces(plan: Plan, folder: Path) -> None:
 def write_stages(plan: Plan, folder: Path) -> None:
     """Write the zoo.cfg of every server for every stage, with its dynamic file; the values of passwords are in it."""
     for number, route in enumerate(plan.advised, start=1):
-        for sid, given in route.stage.new.servers.items():
+        for sid, files in route.stage.new.servers.items():
             place = folder / f"stage-{number}" / str(sid)
             make_folder(place)
-            if given.dynamic is not None:
-                write(place / PurePosixPath(given.config.dynamic_config_file or "").name, given.dynamic)
-            write(place / "zoo.cfg", given.text)
+            if files.dynamic is not None:
+                write(place / PurePosixPath(files.config.dynamic_config_file or "").name, files.dynamic)
+            write(place / "zoo.cfg", files.text)
 
 
 def _stem_of(result: RunResult) -> str:

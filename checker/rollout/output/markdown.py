@@ -62,11 +62,11 @@ def _verdicts(plan: Plan) -> list[str]:
     """The table of claims."""
     lines = []
     if plan.stages and plan.tried:
-        shown, were = plan.direct.orders[0], "was" if plan.tried == 1 else "were"
-        others = " Nothing is said of the others: `--order` asks about one." if plan.tried < plan.orders else ""
+        example, were = plan.direct.orders[0], "was" if plan.tried == 1 else "were"
+        rest = " Nothing is said of the others: `--order` asks about one." if plan.tried < plan.orders else ""
         lines += [
-            f"Of {plan.orders} orders {plan.tried} {were} run; unsafe: {plan.unsafe}. Shown is {order_words(shown)}, "
-            f"where server {shown.leader} leads when it begins.{others}",
+            f"Of {plan.orders} orders {plan.tried} {were} run; unsafe: {plan.unsafe}. Shown is {order_words(example)}, "
+            f"where server {example.leader} leads when it begins.{rest}",
             "",
         ]
     elif plan.stages:
@@ -156,10 +156,10 @@ def _states(plan: Plan) -> list[str]:
     lines = ["## The two states, and the quick answer", ""]
     for label, folder in (("before", plan.request.old), ("after", plan.request.new)):
         lines.append(f"- **{label}**: {view_text(folder.view)}")
-        lines += [f"  - {escaped(taken)}" for taken in folder.taken]
+        lines += [f"  - {escaped(sentence)}" for sentence in folder.taken]
         lines += [f"  - warning: {escaped(warning)}" for warning in folder.warnings]
     if plan.request.now is not None:
-        lines += ["- **now**:", *(f"  - {escaped(taken)}" for taken in plan.request.now.taken)]
+        lines += ["- **now**:", *(f"  - {escaped(sentence)}" for sentence in plan.request.now.taken)]
     lines += [f"- note: {escaped(note)}" for note in plan.notes]
     stages = [plan.direct, *plan.stages] if plan.direct.stage.remaining else plan.judged
     sentences: dict[str, None] = {}
@@ -186,9 +186,9 @@ ENOUGH = (
 def _differences(plan: Plan) -> list[str]:
     """Every key that differs, with the servers that have the same values in one row."""
     rows: dict[tuple[str, ...], list[Sid]] = {}
-    for given in plan.direct.stage.differences:
-        values = ("not set" if value is None else value for value in (given.old, given.new))
-        rows.setdefault((given.key, *values, given.effect.value), []).append(given.sid)
+    for difference in plan.direct.stage.differences:
+        values = ("not set" if value is None else value for value in (difference.old, difference.new))
+        rows.setdefault((difference.key, *values, difference.effect.value), []).append(difference.sid)
     lines = ["## What differs between the files", ""]
     if not rows:
         return [*lines, "No key differs between the two files of any server."]
@@ -250,8 +250,8 @@ def _what_was_checked(plan: Plan) -> list[str]:
         leader = "any" if result.spec.leader is None else str(result.spec.leader)
         outcome = OUTCOMES[result.outcome].format(escaped(result.prop))
         outcome += ", the first steps in one order" if result.spec.opening else ""
-        asked = " and ".join(dict.fromkeys(questions))
-        cells = (escaped(stage), asked, escaped(result.spec.under or "none"), leader, outcome)
+        question = " and ".join(dict.fromkeys(questions))
+        cells = (escaped(stage), question, escaped(result.spec.under or "none"), leader, outcome)
         lines.append(f"| {' | '.join(cells)} | {result.states:,} | {result.depth} | {result.seconds:.1f} |")
     full = any(result.end is RunEnd.MEMORY for result in plan.runs)
     shared = "its limit, or its share of the free memory" if full else "its limit"
@@ -266,11 +266,11 @@ def _bounds(runs: Sequence[RunResult]) -> list[str]:
         model = "the election alone" if not result.spec.zab else "the whole protocol"
         model += f", {result.spec.writes} write{'s' * (result.spec.writes > 1)}" if result.spec.writes else ""
         kinds.setdefault(model, []).append(result)
-    lines, known = [], {NO_FAULTS}
+    lines, common_bounds = [], {NO_FAULTS}
     for kind, of_kind in kinds.items():
-        common = set.intersection(*(set(result.bounds) for result in of_kind)) - known
+        common = set.intersection(*(set(result.bounds) for result in of_kind)) - common_bounds
         new = [bound for bound in of_kind[0].bounds if bound in common]
-        known |= common
+        common_bounds |= common
         lines.append(f"- {kind}: {escaped('; '.join(new)) or 'as above'}")
     return lines
 
@@ -375,19 +375,19 @@ def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:
         _what_was_checked(plan),
         _limits(plan),
     ]
-    shown = [AnswerSection(lines[0], lines[2:]) for lines in operator if lines]
-    return [*shown, *(AnswerSection(lines[0], lines[2:], evidence=True) for lines in evidence if lines)]
+    front = [AnswerSection(lines[0], lines[2:]) for lines in operator if lines]
+    return [*front, *(AnswerSection(lines[0], lines[2:], evidence=True) for lines in evidence if lines)]
 
 
 def github_comment(plan: Plan) -> str:
     """The comment, with a newline at its end; shorter than `LONGEST`."""
     text = _joined(sections(plan, traces=True))
-    given = sections(plan, traces=False) if len(text) >= LONGEST else []
-    text = _joined(given) if given else text
-    for section in sorted(given, key=lambda section: -sum(map(len, section.lines))):
+    parts = sections(plan, traces=False) if len(text) >= LONGEST else []
+    text = _joined(parts) if parts else text
+    for section in sorted(parts, key=lambda section: -sum(map(len, section.lines))):
         if len(text) >= LONGEST and section.evidence:
-            given[given.index(section)] = replace(section, lines=[LEFT_OUT])
-            text = _joined(given)
+            parts[parts.index(section)] = replace(section, lines=[LEFT_OUT])
+            text = _joined(parts)
     return text if len(text) < LONGEST else text[: LONGEST - len(CUT) - 1] + CUT
 
 

@@ -67,9 +67,9 @@ def steps(plan: Plan) -> list[list[str]]:
 
 def steps_behind(plan: Plan) -> list[list[str]]:
     """The sections with steps that the answer does not advise, or shows later."""
-    shown = [lines[0] for lines in steps(plan)]
+    headings = [lines[0] for lines in steps(plan)]
     ways = [_forward(plan), *([_back(plan, plan.back)] if plan.back is not None and plan.back.orders else [])]
-    return [lines for lines in ways if lines and lines[0] not in shown]
+    return [lines for lines in ways if lines and lines[0] not in headings]
 
 
 def _is_advised(plan: Plan) -> bool:
@@ -91,8 +91,8 @@ def _forward(plan: Plan) -> list[str]:
         return []  # the section on the disks says what to do
     if not any_step or not any(part.stage.remaining for part in plan.advised):
         return ["## The steps", "", "There is nothing to do: every server has its new file."]
-    judged = "" if plan.outcome_with_disks is SafetyVerdict.SAFE else " that were judged"
-    title = f"## The steps{judged}{', by restarts' if plan.reconfig_route is not None else ''}"
+    limit = "" if plan.outcome_with_disks is SafetyVerdict.SAFE else " that were judged"
+    title = f"## The steps{limit}{', by restarts' if plan.reconfig_route is not None else ''}"
     pods = StatefulSet.of_plan(plan)
     lines = [title, "", *_preparation(plan), *_dynamic_files(plan, plan.advised), *_functions(plan, plan.advised)]
     repeated = _repeated(plan)
@@ -130,8 +130,8 @@ def _preparation(plan: Plan) -> list[str]:
 
 def _dynamic_files(plan: Plan, parts: list[PlanRoute]) -> list[str]:
     """The places of the dynamic files, which `--to` and `--stages` have beside each zoo.cfg."""
-    files = (given for part in parts for given in part.stage.new.servers.values() if given.dynamic is not None)
-    paths = dict.fromkeys(given.config.dynamic_config_file or "" for given in files)
+    files = (files for part in parts for files in part.stage.new.servers.values() if files.dynamic is not None)
+    paths = dict.fromkeys(files_of_server.config.dynamic_config_file or "" for files_of_server in files)
     if not paths or StatefulSet.of_plan(plan) is not None:
         return []
     names = listed(dict.fromkeys(code(PurePosixPath(path).name) for path in paths))
@@ -157,7 +157,7 @@ def _functions(plan: Plan, parts: list[PlanRoute]) -> list[str]:
 def _origins(stage: Stage) -> list[str]:
     """The files that the servers get, by server and without repetitions; none if `--stages` writes them."""
     owned = sorted(stage.new.servers.items()) if stage.new.given else []
-    return list(dict.fromkeys(given.origin for _, given in owned))
+    return list(dict.fromkeys(files.origin for _, files in owned))
 
 
 def _of_stage(plan: Plan, part: PlanRoute, number: int = 1) -> list[str]:
@@ -168,31 +168,31 @@ def _of_stage(plan: Plan, part: PlanRoute, number: int = 1) -> list[str]:
         lines = [f"Every server gets {code(origins[0])}.", ""]
     elif not part.stage.new.given and (pods is None or not pods.edits(part, 0)):
         lines = [*_members(part.stage, number, in_pods=pods is not None), ""]
-    others = [other for other in part.orders if other.steps != order.steps]
+    differing = [order_other for order_other in part.orders if order_other.steps != order.steps]
     items = [_instruction(plan, part, order, step) for step in order.steps]
-    for at, condition in part.conditions_of(order).items():
-        if at:
-            items[at - 1] = f"{condition_sentence(part.stage, condition, pods)}\n\n   {items[at - 1]}"
+    for place, condition in part.conditions_of(order).items():
+        if place:
+            items[place - 1] = f"{condition_sentence(part.stage, condition, pods)}\n\n   {items[place - 1]}"
     if pods is not None and part.way.is_of_controller:
-        items, others = [*pods.by_controller(part)], []
+        items, differing = [*pods.by_controller(part)], []
     elif pods is not None and part.way is Way.STOP_ALL:
         items = [*pods.all_stopped(part)]
     elif pods is not None:
         lines += [*pods.preparation(part), *([] if pods.takes(part) else [LAST_POD, ""])]
     leaders = " or ".join(str(same.leader) for same in part.orders if same.steps == order.steps)
-    lines += [f"**Server {leaders} leads now**:", ""] if others else []
-    lines += [f"{at}. {item}" for at, item in enumerate(items, start=1)]
+    lines += [f"**Server {leaders} leads now**:", ""] if differing else []
+    lines += [f"{place}. {item}" for place, item in enumerate(items, start=1)]
     if part.way is Way.STOP_ALL:
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
         lines += ["", "Then wait until every server serves:", "", *fenced("\n".join(calls), "")]
-    return [*lines, *(_other_leaders(part, others, pods, ruled=bool(_repeated(plan))) if others else [])]
+    return [*lines, *(_other_leaders(part, differing, pods, ruled=bool(_repeated(plan))) if differing else [])]
 
 
 def _other_leaders(part: PlanRoute, others: list[Order], pods: StatefulSet | None, *, ruled: bool) -> list[str]:
     """The order for each other server that may lead now, and its checks; one rule if it is `ruled`, or for many."""
     conditions = part.conditions_of(part.orders[0])
     checks = [(order.leader, part.conditions_of(order)) for order in others]
-    same = all(given == conditions for _, given in checks)
+    same = all(by_step == conditions for _, by_step in checks)
     if same and (ruled or len(others) > MOST_ORDERS) and _is_by_rule(part):
         return ["", RULE + (LEAVING if part.stage.removed else "")]
     checked = ", with the same checks" if same and any(conditions) else ""
@@ -202,10 +202,10 @@ def _other_leaders(part: PlanRoute, others: list[Order], pods: StatefulSet | Non
         row = ", ".join(f"{step.sid}{' (do not wait for it)' if step.sid in vain else ''}" for step in order.steps)
         unjudged = "" if order.explored or part.proved else " (not judged)"
         lines.append(f"| {order.leader} | {row}{unjudged} |")
-    items = [(leader, at, check) for leader, given in checks for at, check in given.items() if at and not same]
+    items = [(leader, n, check) for leader, by_step in checks for n, check in by_step.items() if n and not same]
     details = [
-        f"- server {leader} leads now, before step {at}: {_check(part.stage, check, pods)}"
-        for leader, at, check in items
+        f"- server {leader} leads now, before step {place}: {_check(part.stage, check, pods)}"
+        for leader, place, check in items
     ]
     return [*lines, "", "There the checks are:", "", *details] if details else lines
 
@@ -215,20 +215,20 @@ def _by_rule(first: Steps, leader: Sid) -> Steps:
 
     A server that goes is stopped before the last restart, or first if it leads.
     """
-    begun = [*takewhile(lambda step: step.action == START, first)]
-    ended = [*takewhile(lambda step: step.action == START, reversed(first[len(begun) :]))][::-1]
+    starts = [*takewhile(lambda step: step.action == START, first)]
+    ended = [*takewhile(lambda step: step.action == START, reversed(first[len(starts) :]))][::-1]
     restarts = sorted((step for step in first if step.action == RESTART), key=lambda step: step.sid)
     restarts.sort(key=lambda step: step.sid == leader)
     early = [step for step in first if step.action == STOP and step.sid == leader]
     late = [step for step in first if step.action == STOP and step.sid != leader]
-    return (*begun, *early, *restarts[:-1], *late, *restarts[-1:], *ended)
+    return (*starts, *early, *restarts[:-1], *late, *restarts[-1:], *ended)
 
 
 def _is_by_rule(part: PlanRoute) -> bool:
     first, leaders = part.orders[0].steps, {order.leader for order in part.orders}
-    judged = part.proved or all(order.explored for order in part.orders)
+    is_judged = part.proved or all(order.explored for order in part.orders)
     ruled = all(order.steps == _by_rule(first, order.leader) for order in part.orders)
-    return ruled and judged and leaders == may_lead(part.stage)
+    return ruled and is_judged and leaders == may_lead(part.stage)
 
 
 def _repeated(plan: Plan) -> list[str]:
@@ -261,10 +261,10 @@ def _shape(part: PlanRoute) -> tuple[object, ...] | None:
 
 def _changed(before: Stage, part: PlanRoute, number: int) -> tuple[str, str, str]:
     """The server that comes or goes in a stage, the new file beside that of the stage before, and missing quorums."""
-    stage, taken = part.stage, [(order, step) for order in part.orders for step in order.steps]
+    stage, pairs = part.stage, [(order, step) for order in part.orders for step in order.steps]
     change = f"stop {servers(stage.removed)}" if stage.removed else f"start {servers(stage.added)}"
     for sid in stage.added:
-        is_waited = any(step.wait for _, step in taken if step.sid == sid)
+        is_waited = any(step.wait for _, step in pairs if step.sid == sid)
         change += f", and wait: {code(wait_of(stage.new, sid).call)}" if is_waited else ""
     file, old, new = ", ".join(map(code, _origins(stage))), _member_lines(before), _member_lines(stage)
     if not stage.new.given:
@@ -273,7 +273,7 @@ def _changed(before: Stage, part: PlanRoute, number: int) -> tuple[str, str, str
         file = f"{code(WRITTEN.format(number))}, {listed(lines)}"
     away = (
         f"while server {step.sid} is away, if server {order.leader} leads"
-        for order, step in taken
+        for order, step in pairs
         if not quorum_without(stage, order.steps, step)
     )
     return change, file, "; ".join(away)
@@ -285,22 +285,22 @@ def condition_sentence(stage: Stage, condition: StageCondition, pods: StatefulSe
 
 
 def _check(stage: Stage, condition: StageCondition, pods: StatefulSet | None) -> str:
-    named = servers if pods is None else pods.with_pods
-    sids = named(condition.running)
+    names_of = servers if pods is None else pods.with_pods
+    sids = names_of(condition.running)
     if not condition.renewed:
         states = (
             (stage.old if sid in stage.old.members - stage.renewed else stage.new, sid) for sid in condition.running
         )
         fields = dict.fromkeys(LEADS[wait_of(*server).question.mark] for server in states)
         return f"one of {sids} says {' or '.join(fields)}, and the others follow."
-    stopped = f" {capital(named(condition.stopped))} must stay stopped." if condition.stopped else ""
+    stopped = f" {capital(names_of(condition.stopped))} must stay stopped." if condition.stopped else ""
     return f"{sids} run with their new files, and cannot start with others.{stopped} One leads, the others follow."
 
 
 def _members(stage: Stage, number: int, *, in_pods: bool) -> list[str]:
-    written = f"Server N gets {code(WRITTEN.format(number))} (`--stages DIR`), with:"
+    sentence = f"Server N gets {code(WRITTEN.format(number))} (`--stages DIR`), with:"
     lines = "\n".join(f"{name}={line}" for name, line in _member_lines(stage).items())
-    return ["The servers:" if in_pods else written, "", *fenced(lines, "")]
+    return ["The servers:" if in_pods else sentence, "", *fenced(lines, "")]
 
 
 def _member_lines(stage: Stage) -> dict[str, str]:
@@ -313,12 +313,12 @@ def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) ->
     service = _service(plan, part, order, step)
     pods = StatefulSet.of_plan(plan)
     if step.action == STOP:
-        starts = any(other.action == START and other.sid == step.sid for other in order.steps)
+        starts = any(later.action == START and later.sid == step.sid for later in order.steps)
         stop = f"**Stop server {step.sid}**{'' if starts else ' for good'}"
         return f"{stop}.{service}" if pods is None else f"{stop}: {code(pods.command(step))}.{service}"
     new = part.stage.new
-    own = f" with {code(new.servers[step.sid].origin)}" if len(_origins(part.stage)) > 1 else ""
-    file = own if pods is None else f": {code(pods.command(step))}"
+    origin = f" with {code(new.servers[step.sid].origin)}" if len(_origins(part.stage)) > 1 else ""
+    file = origin if pods is None else f": {code(pods.command(step))}"
     releases = plan.request.releases
     release = f" and ZooKeeper {releases.new}" if releases is not None and releases.is_upgrade else ""
     action = f"{'Start' if step.action == START else 'Restart'} server {step.sid}**{file}{release}"
@@ -434,7 +434,7 @@ def _directions(rows: list[Failure], directions: list[Evidence]) -> str:
         groups.setdefault(direction.outcome, []).append((row.number, direction))
     parts = []
     for outcome, group in groups.items():
-        unsaid = [given for _, given in group if given.reason not in SAID]
+        unsaid = [evidence for _, evidence in group if evidence.reason not in SAID]
         reasons = "; ".join(dict.fromkeys(map(direction_sentence, unsaid)))
         steps = f" at step {row_of(sorted({number for number, _ in group}))}" if len(groups) > 1 else ""
         parts.append(f"{ANSWERS[outcome]}{f' ({reasons})' if reasons else ''}{steps}")

@@ -53,12 +53,12 @@ def _by_reconfig(plan: Plan, route: RouteAnswer) -> str:
     how = f": {commands}" if len(route.commands) > 1 else ""
     if route.outcome is SafetyVerdict.SAFE:
         return f"{capital(change)} by `reconfig`{how}"
-    known = "No loss was found, and it was not explored to the end, even without a fault"
+    sentence = "No loss was found, and it was not explored to the end, even without a fault"
     if route.verdict(FaultBudget.NONE) is SafetyVerdict.SAFE:
-        known = "Without a fault nothing is lost, and under faults it was not explored to the end"
+        sentence = "Without a fault nothing is lost, and under faults it was not explored to the end"
     elif not any(result.begun for result in route.results(FaultBudget.NONE)):
-        known = "It was not explored"
-    return f"Not decided: use `reconfig`, rather than restarts, to {change}{how}. {known}"
+        sentence = "It was not explored"
+    return f"Not decided: use `reconfig`, rather than restarts, to {change}{how}. {sentence}"
 
 
 def _despite_defects(plan: Plan, answer: ReleaseAnswer) -> str:
@@ -144,8 +144,8 @@ def _by_protocol(plan: Plan) -> str:
     """The recommendation without regard to the defects of a release."""
     change, orders = change_of(plan, plan.direct), plan.direct.orders
     evidence = [claim.evidence for part in plan.advised for claim in part.claims]
-    found = [answer.finding for answer in evidence if answer.reason is Reason.FOUND and answer.finding is not None]
-    finding = worst_result(result for result in found if result.outcome is SafetyVerdict.UNSAFE)
+    findings = [answer.finding for answer in evidence if answer.reason is Reason.FOUND and answer.finding is not None]
+    finding = worst_result(result for result in findings if result.outcome is SafetyVerdict.UNSAFE)
     disks, count = sorted(plan.request.disks.items()), len(plan.stages)
     rule = next(words for holds, words in RULES[plan.outcome] if holds(plan))
     return rule.format(
@@ -192,8 +192,8 @@ def headline(plan: Plan) -> str:
         back = f", {verdict_words(plan.back)} to go back"
         return f"Interrupted roll-out {change}: {verdict_words(plan)} to go on{ordered}{part}{back}"
     if plan.stages:
-        one = "server" if plan.direct.stage.readdressed else "voter"
-        rest = f"{verdict_words(plan)} in {len(plan.stages)} stages, one {one} at a time"
+        unit = "server" if plan.direct.stage.readdressed else "voter"
+        rest = f"{verdict_words(plan)} in {len(plan.stages)} stages, one {unit} at a time"
         return f"Roll-out {change}: {verdict_words(plan.direct)} in one go{_as_tried(plan)}, {rest}"
     if order:
         stand = ", but it comes to a stand" if plan.outcome is SafetyVerdict.SAFE and plan.direct.orders[0].vain else ""
@@ -320,14 +320,14 @@ def _basis(parts: Sequence[PlanRoute]) -> str:
     healing = {claim.evidence.outcome for claim in claims if claim.question is Question.HEALING and not claim.faults}
     faults = max(part.faults for part in parts)
     if reasons <= PROVED:
-        known = f"**Proved** for any order and any faults: {PROMISE}."
+        sentence = f"**Proved** for any order and any faults: {PROMISE}."
     elif reasons <= {*PROVED, Reason.PROVED_IN_ORDER}:
-        known = f"**Proved in this order**, for any faults: {PROMISE}."
+        sentence = f"**Proved in this order**, for any faults: {PROMISE}."
     else:
-        known = f"**Explored to the end**, with up to {faults} fault{'s' * (faults != 1)}: {PROMISE}."
+        sentence = f"**Explored to the end**, with up to {faults} fault{'s' * (faults != 1)}: {PROMISE}."
     if healing == {SafetyVerdict.SAFE}:
-        return f"{known} All serve in the end."
-    return f"{known} Not decided: whether all serve in the end." if SafetyVerdict.OPEN in healing else known
+        return f"{sentence} All serve in the end."
+    return f"{sentence} Not decided: whether all serve in the end." if SafetyVerdict.OPEN in healing else sentence
 
 
 def _problem(part: PlanRoute, name: str) -> Iterator[str]:
@@ -343,7 +343,7 @@ def _problem(part: PlanRoute, name: str) -> Iterator[str]:
             answer = part.answer(Question.HEALING, faulty=False)
             where, result = reason_words(answer), answer.finding
             if result is not None and result.stuck is not None:
-                number, step = next(at for at in enumerate(result.spec.steps, start=1) if at[1].sid == result.stuck)
+                number, step = next(p for p in enumerate(result.spec.steps, start=1) if p[1].sid == result.stuck)
                 where = f"after step {number}, {step}, {who_looks(result.looking)} LOOKING"
             yield f"{name} comes to a stop: {where}. No acknowledged write is lost."
         case SafetyVerdict.OPEN:
@@ -366,8 +366,8 @@ def _open(part: PlanRoute) -> dict[str, list[str]]:
 
 def _ways(plan: Plan) -> Iterator[str]:
     """The other ways to make the change in one go, where the plan recommends that."""
-    others = [answer for answer in plan.ways if answer.way is not plan.request.way]
-    if not others or not plan.direct.stage.remaining or plan.request.disks or plan.outcome is not SafetyVerdict.SAFE:
+    answers = [answer for answer in plan.ways if answer.way is not plan.request.way]
+    if not answers or not plan.direct.stage.remaining or plan.request.disks or plan.outcome is not SafetyVerdict.SAFE:
         return
     if plan.stages or plan.reconfig_route is not None or plan.releases is not None:
         return
@@ -375,12 +375,12 @@ def _ways(plan: Plan) -> Iterator[str]:
         yield "Every other way to do it is safe, too."
         return
     for outcome, words in WAY_VERDICTS.items():
-        ways = [way.way for way in others if way.outcome is outcome]
+        ways = [way.way for way in answers if way.outcome is outcome]
         updates = [way for way in ways if way.is_of_controller]
         names = [WAYS[way] for way in ways if len(updates) < 3 or way not in updates]
         names += [ANY_UPDATE] if len(updates) == 3 else []
         if names:
-            yield f"**{words}**: {'; '.join(names) if len(ways) < len(others) else EVERY_OTHER}."
+            yield f"**{words}**: {'; '.join(names) if len(ways) < len(answers) else EVERY_OTHER}."
     if plan.depends_on_the_way:
         safe = (answer.way for answer in plan.ways if answer.outcome is SafetyVerdict.SAFE)
         flags = " or ".join(code(f"--how {way.value}") for way in dict.fromkeys((plan.request.way, *safe)))
@@ -455,7 +455,7 @@ def _duties(plan: Plan) -> Iterator[str]:
     if reverse_stops(plan):
         yield "**No way back by single restarts**: no server without `reconfigEnabled` follows those that have it."
     if answer is not None and answer.advised is None:
-        yield from (f"**`reconfig` is not possible with these files.** {obstacle(given)}" for given in answer.refusals)
+        yield from (f"**`reconfig` is not possible with these files.** {obstacle(fact)}" for fact in answer.refusals)
     elif answer is not None:
         yield f"{capital(safer(answer))}."
 

@@ -114,14 +114,14 @@ def answer_sentence(answer: Evidence, named: Callable[[str], str] = str) -> str:
         return run_sentence(answer.finding)
     sids = [subject for subject in answer.subjects if isinstance(subject, int)]
     subjects = servers(sids) if sids else ", ".join(named(str(subject)) for subject in answer.subjects)
-    reason, seen = REASONS[answer.reason].format(subjects), _seen(answer.runs)
+    reason, runs_seen = REASONS[answer.reason].format(subjects), _seen(answer.runs)
     match answer.reason:
         case Reason.EXPLORED:
-            return seen or reason
+            return runs_seen or reason
         case Reason.PROVED | Reason.PROVED_IN_ORDER:
-            return f"{reason}; {seen}" if seen else reason
+            return f"{reason}; {runs_seen}" if runs_seen else reason
         case Reason.STEPS_OPEN | Reason.OPEN_WITHOUT_FAULTS:
-            return f"{seen}, but {reason}"
+            return f"{runs_seen}, but {reason}"
     return reason
 
 
@@ -158,8 +158,8 @@ def claim_table(plan: Plan) -> list[str]:
     for route, claims in plan.table.items():
         name = f"{escaped(names.get(route, 'the steps'))}: {WORDS[verdict_of(claims)]}"
         for question in dict.fromkeys(claim.question for claim in claims):
-            asked = [claim for claim in claims if claim.question is question]
-            cells = (_cell([claim for claim in asked if claim.faults == count]) for count in counts)
+            answered = [claim for claim in claims if claim.question is question]
+            cells = (_cell([claim for claim in answered if claim.faults == count]) for count in counts)
             rows.setdefault((name, *cells), []).append(question.value)
     heads = (f"under {count} fault{'s' * (count > 1)}" if count else "without faults" for count in counts)
     lines = [("route", "question", *heads), ["---"] * (2 + len(counts))]
@@ -206,8 +206,8 @@ def verdict_words(judged: PlanRoute | Plan) -> str:
     moved = {sid for part in stages for sid in part.stage.moved}
     if not moved:
         return WORDS[judged.outcome]
-    own, empty = ("its disk", "an empty disk") if len(moved) == 1 else ("their disks", "empty disks")
-    return f"{WORDS[judged.outcome_with_disks]} with {own}, {WORDS[judged.outcome]} with {empty}"
+    same, empty = ("its disk", "an empty disk") if len(moved) == 1 else ("their disks", "empty disks")
+    return f"{WORDS[judged.outcome_with_disks]} with {same}, {WORDS[judged.outcome]} with {empty}"
 
 
 def change_of(plan: Plan, part: PlanRoute) -> str:
@@ -264,8 +264,8 @@ def who_looks(looking: tuple[Sid, ...]) -> str:
 
 def servers(sids: Iterable[Sid]) -> str:
     """`server 4`, `servers 4 and 5`, or `servers 1 to 4`."""
-    given = sorted(sids)
-    return f"server{'s' * (len(given) > 1)} {row_of(given)}"
+    numbers = sorted(sids)
+    return f"server{'s' * (len(numbers) > 1)} {row_of(numbers)}"
 
 
 def row_of(numbers: Sequence[int]) -> str:

@@ -113,8 +113,8 @@ def _secure(values: Mapping[str, str], host: str) -> tuple[ServerQuestion, str]:
     port = values["secureClientPort"]
     if values.get("ssl.clientAuth", "need").lower() != "need":
         return ServerQuestion("serves_by_tls", TLS.format(""), assumes=f"{NO_PORT} secure port."), port
-    own = f"{NO_PORT} secure port. `CLIENT.pem` is a certificate that servers trust, with its key."
-    return ServerQuestion("serves_by_certificate", TLS.format("-cert CLIENT.pem -key CLIENT.pem "), assumes=own), port
+    need = f"{NO_PORT} secure port. `CLIENT.pem` is a certificate that servers trust, with its key."
+    return ServerQuestion("serves_by_certificate", TLS.format("-cert CLIENT.pem -key CLIENT.pem "), assumes=need), port
 
 
 def _in_pod(question: ServerQuestion, port: str, stem: str, namespace: str) -> ServerQuestion:
@@ -194,7 +194,7 @@ class StatefulSet:
         Empty for the last stage, which has a manifest, and where one template cannot have the files of all servers.
         """
         files, listing, template = next(iter(part.stage.new.servers.values())), self.listing, dict[str, object]()
-        several = any((own.text, own.dynamic) != (files.text, files.dynamic) for own in part.stage.new.servers.values())
+        several = len({(f.text, f.dynamic) for f in part.stage.new.servers.values()}) > 1
         if part.stage.new.given or several or masked(files.text) != files.text:
             return []
         commands = list[str]()
@@ -249,8 +249,8 @@ class StatefulSet:
         stage, before = ("stage 2", "stage 1") if len(parts) == 2 else ("a later stage", "the stage before it")
         later = f"repeat the patch of {before}{'' if alone else replicas}"
         # A patch of a variable changes the servers alone, and the last stage may change other keys.
-        others = not restart and any(not row.key.startswith("server.") for row in parts[-1].stage.differences)
-        if others or not all(self.edits(part, 0) for part in parts[:-1]):
+        changes_more = not restart and any(not row.key.startswith("server.") for row in parts[-1].stage.differences)
+        if changes_more or not all(self.edits(part, 0) for part in parts[:-1]):
             number = " with the `replicas`" if alone else by_hand
             later = f"apply the old manifest{number} and the servers of {before}"
         first = f"run {command}" if alone else f"apply the old manifest{by_hand}"

@@ -53,22 +53,22 @@ def what_goes_wrong(plan: Plan) -> list[str]:
 
 def told_runs(plan: Plan) -> list[RunResult]:
     """The runs with a finding, one for each property with and without faults; each has a trace."""
-    shown: dict[tuple[str, bool], RunResult] = {}
+    results: dict[tuple[str, bool], RunResult] = {}
     for route in plan.judged:
         for claim in route.claims:
             if (result := claim.evidence.finding) and result.found and claim.evidence.reason is Reason.FOUND:
-                shown.setdefault((result.prop, bool(result.spec.faults)), result)
+                results.setdefault((result.prop, bool(result.spec.faults)), result)
     by_defect = plan.releases.finding if plan.releases is not None else None
     routes = plan.by_reconfig.routes if plan.by_reconfig is not None else ()
-    others = (by_defect, *(route.finding for route in routes))
-    return [*shown.values(), *(result for result in others if result is not None)]
+    findings = (by_defect, *(route.finding for route in routes))
+    return [*results.values(), *(result for result in findings if result is not None)]
 
 
 def story(result: RunResult) -> list[str]:
     """The run in sentences."""
     trace = result.trace
     assert trace is not None
-    events = [event for at, move in enumerate(result.moves) for event in _events(result, trace, at, move)]
+    events = [event for place, move in enumerate(result.moves) for event in _events(result, trace, place, move)]
     sentences: list[str] = []
     if result.spec.question is Question.EMPTY_DISK:
         moved = result.spec.stage.moved
@@ -137,9 +137,9 @@ def _answer(result: RunResult, trace: Trace, written: int, leader: Sid) -> Itera
         zxid = running.get(leader, {}).get("committed", before)
         if zxid != before:
             holders = _holders(_servers(result, step), str(zxid))
-            others = [sid for sid in running if sid not in holders]
+            absent = [sid for sid in running if sid not in holders]
             yield f"Server {leader} commits it, and answers the client that it is done."
-            missing = f", not at {servers(others)}" if others else ""
+            missing = f", not at {servers(absent)}" if absent else ""
             yield f"On disk it is at {servers(holders)}{missing}." if holders else "No server has it on disk yet."
             return
 
@@ -218,10 +218,10 @@ def likelihood(result: RunResult) -> str:
 
 def runs(plan: Plan, *, traces: bool) -> list[str]:
     """Each run with a finding: its story, and with `traces` a picture and the whole trace."""
-    shown = told_runs(plan)
-    if not shown:
+    results = told_runs(plan)
+    if not results:
         return []
-    return ["## The runs that were found", "", *(line for result in shown for line in _run(result, traces=traces))]
+    return ["## The runs that were found", "", *(line for result in results for line in _run(result, traces=traces))]
 
 
 def _run(result: RunResult, *, traces: bool) -> list[str]:
@@ -235,6 +235,6 @@ def _run(result: RunResult, *, traces: bool) -> list[str]:
         return lines
     *picture, last = to_mermaid(trace).splitlines()  # the picture ends with the violation in the words of the story
     picture.append(f"{last.partition(': ')[0]}: {mermaid_text(clause(result))}")
-    known = f"Found as {code(result.prop)} in the run *{escaped(result.spec.name)}*: {escaped(trace.clause)}."
-    whole = folded("The whole run", [known, "", *fenced(to_text(trace))])
+    sentence = f"Found as {code(result.prop)} in the run *{escaped(result.spec.name)}*: {escaped(trace.clause)}."
+    whole = folded("The whole run", [sentence, "", *fenced(to_text(trace))])
     return [*lines, "```mermaid", *picture, "```", "", *whole, ""]

@@ -116,10 +116,10 @@ def stage_of(command: MembershipCommand) -> Stage:
 
 def _state(label: str, command: MembershipCommand, view: View, version: int) -> ConfigState:
     name = f"{label}.cfg.dynamic.{version:x}"
-    text, read = f"{SETTINGS}dynamicConfigFile={name}\n", {name: _members(command, view)}.get
+    text, reader = f"{SETTINGS}dynamicConfigFile={name}\n", {name: _members(command, view)}.get
     members = sorted(view.members)
     return ConfigState(
-        label, {sid: ServerText(sid, f"{label}.cfg", text, read).parsed() for sid in members}, given=False
+        label, {sid: ServerText(sid, f"{label}.cfg", text, reader).parsed() for sid in members}, given=False
     )
 
 
@@ -146,7 +146,7 @@ def _label(view: View) -> str:
 
 def _ids(view: View) -> str:
     """`1, 2, 3` or `1, 2, 3 + observer 4`, in braces."""
-    voters, observers = (", ".join(map(str, sorted(each))) for each in (view.voters, view.observers))
+    voters, observers = (", ".join(map(str, sorted(members))) for members in (view.voters, view.observers))
     return f"{{{voters}{f' + observer {observers}' if observers else ''}}}"
 
 
@@ -158,9 +158,9 @@ def specs_of(kind: RouteKind, commands: tuple[MembershipCommand, ...], faults: i
 def _specs(kind: RouteKind, commands: tuple[MembershipCommand, ...], faults: int) -> Iterator[ReconfigSpec]:
     together = kind is RouteKind.AT_ONCE
     plain = [(FaultBudget.NONE, dict[str, int](), 1)]
-    asked = [(FaultBudget.ASKED, split, 1) for split in splits(faults, FAULT_KINDS)]
+    splits_asked = [(FaultBudget.ASKED, split, 1) for split in splits(faults, FAULT_KINDS)]
     pairs = [(FaultBudget.PAIR, pair, writes) for writes in ((0, 1) if together else (1,)) for pair in PAIRS]
-    for budget, counts, writes in (*plain, *pairs, *asked) if together else (*plain, *asked, *pairs):
+    for budget, counts, writes in (*plain, *pairs, *splits_asked) if together else (*plain, *splits_asked, *pairs):
         for command in commands:
             for leader in leaders_of(command):
                 yield ReconfigSpec(

@@ -108,8 +108,8 @@ class MembershipCommand:
         """
         if not self.promoted:
             return ()
-        counted = self.after.voters - self.promoted
-        return tuple(sid for sid in sorted(counted) if not self.after.contains_quorum(counted - {sid}))
+        voters = self.after.voters - self.promoted
+        return tuple(sid for sid in sorted(voters) if not self.after.contains_quorum(voters - {sid}))
 
     def file_of(self, joiner: Sid) -> dict[Sid, str]:
         """The lines of the dynamic file of a joiner: the present members and itself."""
@@ -137,8 +137,8 @@ def at_once(old: View, new: View, lines: Mapping[Sid, str]) -> tuple[MembershipC
 
 def _change_of(sids: Iterable[Sid], new: View) -> MembershipChange:
     """The change that gives these servers their places in the new view."""
-    given = frozenset(sids)
-    return MembershipChange(given & new.voters, given & new.observers, given - new.members)
+    moved = frozenset(sids)
+    return MembershipChange(moved & new.voters, moved & new.observers, moved - new.members)
 
 
 def _commands(old: View, parts: Iterable[MembershipChange], lines: Mapping[Sid, str]) -> tuple[MembershipCommand, ...]:
@@ -194,8 +194,8 @@ def _refusals(old: Folder, new: Folder, stage: Stage) -> Iterator[Refusal]:
         return
     disabled = _disabled(old)
     if disabled:
-        every = len(disabled) == len(old.servers)
-        yield Refusal(Obstacle.DISABLED if every else Obstacle.DISABLED_AT_SOME, disabled)
+        is_everywhere = len(disabled) == len(old.servers)
+        yield Refusal(Obstacle.DISABLED if is_everywhere else Obstacle.DISABLED_AT_SOME, disabled)
     if after := _disabled(new):
         yield Refusal(Obstacle.DISABLED_AFTER, after)
     if not isinstance(old.view.quorums, Majority) or not isinstance(new.view.quorums, Majority):
@@ -204,13 +204,13 @@ def _refusals(old: Folder, new: Folder, stage: Stage) -> Iterator[Refusal]:
         yield Refusal(Obstacle.ADDRESSES, stage.readdressed)
     if len(new.view.voters) < 2:
         yield Refusal(Obstacle.TOO_FEW_VOTERS)
-    known = member_lines(old, new)
-    if unknown := tuple(sorted((old.view.members | new.view.members) - known.keys())):
+    lines = member_lines(old, new)
+    if unknown := tuple(sorted((old.view.members | new.view.members) - lines.keys())):
         yield Refusal(Obstacle.NO_CLIENT_ADDRESS, unknown)
 
 
 def _disabled(folder: Folder) -> tuple[Sid, ...]:
-    return tuple(sid for sid, given in sorted(folder.servers.items()) if not given.config.reconfig_enabled)
+    return tuple(sid for sid, files in sorted(folder.servers.items()) if not files.config.reconfig_enabled)
 
 
 def member_lines(old: Folder, new: Folder) -> dict[Sid, str]:
@@ -218,8 +218,8 @@ def member_lines(old: Folder, new: Folder) -> dict[Sid, str]:
 
     A line without a client address gets that of the server's own file. Without one there the server is left out.
     """
-    found = {sid: _line_of(old, new, sid) for sid in sorted(old.servers.keys() | new.servers.keys())}
-    return {sid: line for sid, line in found.items() if line is not None}
+    lines = {sid: _line_of(old, new, sid) for sid in sorted(old.servers.keys() | new.servers.keys())}
+    return {sid: line for sid, line in lines.items() if line is not None}
 
 
 def _line_of(old: Folder, new: Folder, sid: Sid) -> str | None:
@@ -235,4 +235,4 @@ def _line_of(old: Folder, new: Folder, sid: Sid) -> str | None:
 
 def _as_others_see_it(servers: Mapping[Sid, ServerFiles], sid: Sid) -> ServerLine | None:
     readers = sorted(servers, key=lambda reader: reader == sid)
-    return next((line for each in readers if (line := servers[each].config.server(sid)) is not None), None)
+    return next((line for reader in readers if (line := servers[reader].config.server(sid)) is not None), None)
