@@ -10,7 +10,7 @@ Rules of this module:
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -37,7 +37,18 @@ KINDS: Mapping[str, int] = {
     "reconfigure": 4,
 }
 """The kinds of faults, with their relative frequency."""
-
+NUMBERS: Mapping[str, Sequence[int]] = {
+    "kill at a write": (1, 2, 3, 5, 8, 13, 21, 34),
+    "power at a write": (1, 2, 3, 5, 8, 13, 21, 34),
+    "power in a sync": (1, 2, 2, 3, 5),
+    "fail sync": (1, 1, 2, 3, 5),
+    "stall": (30, 300, 3000),
+    "slow": (10, 100, 500),
+    "interrupt": range(3),
+    "clock": (-3_600_000, -5000, -50, 50, 5000, 3_600_000),
+    "reconfigure": range(3),
+}
+"""The numbers that a fault of a kind may have; those of a partition depend on the servers."""
 
 REJOIN = 1.5
 """Seconds in which a stranded leader follows the new one, before that fails."""
@@ -109,25 +120,12 @@ def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: floa
     victim = 0 if chance.random() < 0.4 else chance.randrange(1, servers + 1)
     other = chance.randrange(1, servers + 1)
     seconds = round(tick * chance.choice((0.3, 1.0, 3.0, 8.0, 20.0)) * (0.5 + chance.random()), 6)
-    number = 0
-    if kind.endswith("a write"):
-        number = chance.choice((1, 2, 3, 5, 8, 13, 21, 34))
-    elif kind == "fail sync":
-        number, seconds = chance.choice((1, 1, 2, 3, 5)), chance.choice((0.0, 0.5))
-    elif kind == "power in a sync":
-        number = chance.choice((1, 2, 2, 3, 5))
+    numbers = range(1, (1 << servers) - 1) if kind == "partition" else NUMBERS.get(kind)
+    number = chance.choice(numbers) if numbers else 0
+    if kind == "fail sync":
+        seconds = chance.choice((0.0, 0.5))
     elif kind == "interrupt":
-        number, seconds = chance.randrange(3), round(tick * (0.2 + chance.random()), 6)
-    elif kind == "stall":
-        number = chance.choice((30, 300, 3000))
-    elif kind == "partition":
-        number = chance.randrange(1, (1 << servers) - 1)
-    elif kind == "slow":
-        number = chance.choice((10, 100, 500))
-    elif kind == "clock":
-        number = chance.choice((-3_600_000, -5000, -50, 50, 5000, 3_600_000))
-    elif kind == "reconfigure":
-        number = chance.randrange(3)
+        seconds = round(tick * (0.2 + chance.random()), 6)
     elif kind == "strand":
         victim, seconds = 0, round(tick * (8 + 12 * chance.random()), 6)
     return Fault(at, kind, victim, other, seconds, number)

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from checker.cli.ensemble_commands import HISTORY, PLAN, QUORUMS, VALIDATE
 from checker.cli.options import parser
 from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
-from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN
-from checker.cli.swarm_command import SWARM
+from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN, SWARM
 from checker.command import (
     Command,
     ExitCode,

@@ -1,20 +1,35 @@
-"""The commands on scenarios and models: `run` explores, `replay` executes a saved trace, `explore` serves a page."""
+"""The commands on scenarios and models: `run` explores, `replay` executes a saved trace, `explore` serves a page.
+
+`swarm` walks at random and deep through a scenario or a model that no exhaustive search finishes.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checker.cli.ensemble_commands import add_page, serve_page
-from checker.cli.options import add_exploration, add_format, add_like, variant, wants_reports
-from checker.command import Command, ExitCode, refused, say
+from checker.cli.options import add_exploration, add_format, add_like, size, variant, wants_reports, workers
+from checker.command import Command, ExitCode, refused, say, seconds
+from checker.engine.result import MOST_SEED, Limits, Stop
 from checker.user_files import read_trace_text
+from spec.text import between
 
 if TYPE_CHECKING:
+    from checker.cli.sources import RunRequest
+    from checker.engine.model import Model
     from checker.explorer import Handlers
     from checker.job import Job
+    from checker.report import Progress
+    from checker.report.verdict import RunOutcome
+    from checker.swarm.outcome import SwarmOutcome
+    from checker.swarm.search import Swarm
 
 FILES = "scenario files (YAML), or models in Python files: FILE.py:NAME or FILE.py:NAME(ARGUMENTS)"
 
@@ -140,4 +155,234 @@ def _folder_of(path: Path) -> str:
 
 EXPLORE = Command(
     "explore", "Serves a local page to walk through the states of a scenario.", _explore_options, _explore
+)
+
+
+SECONDS = 60.0
+SHORTEN = 30.0
+SHARE_OF_MEMORY = 0.8  # of the available memory, unless --memory is given
+MOST_DEPTH = 60_000
+MOST_WALKS = 10**9
+
+
+def _swarm_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="a scenario (YAML), or a model: FILE.py:NAME")
+    group = parser.add_argument_group("the swarm")
+    group.add_argument(
+        "--seconds",
+        type=seconds,
+        metavar="T",
+        help="walk for a time, such as 600 or 10m (default: 60, without --walks)",
+    )
+    group.add_argument("--walks", type=between(1, MOST_WALKS), metavar="K", help="stop after this number of walks")
+    group.add_argument(
+        "--depth", type=between(1, MOST_DEPTH), default=1000, metavar="D", help="no walk is longer (1000)"
+    )
+    group.add_argument("--memory", type=size, metavar="M", help="stop at a size, such as 4G (default: 80%% of free)")
+    group.add_argument(
+        "--seed", type=between(0, MOST_SEED), default=1, metavar="N", help="the seed of all walks (default: 1)"
+    )
+    group.add_argument(
+        "--workers",
+        type=workers,
+        default=2,
+        metavar="W",
+        help="processes (default: 2), or a Ray cluster: ray, ray:ADDRESS",
+    )
+    group.add_argument("--keep-going", action="store_true", help="do not stop at the first violation")
+    group.add_argument(
+        "--shorten", type=seconds, default=SHORTEN, metavar="T", help="make each run shorter for a time (default: 30)"
+    )
+    group.add_argument("--walk", type=between(0, MOST_WALKS), metavar="K", help="repeat the walk number K and show it")
+    group.add_argument(
+        "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
+        help="reproduce a known defect or a mutant; may be repeated (see --list-variants)",
+    )  # fmt: skip
+    add_like(group)
+    output = parser.add_argument_group("the output")
+    output.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="draw the coverage over time; needs the extra `plots`"
+    )
+    output.add_argument("--json", action="store_true", help="a report for machines, on standard output")
+    add_format(output, "how to show a run (default: text)")
+    output.add_argument("--traces", type=Path, metavar="DIR", help="write every run found there, in every format")
+    output.add_argument("--refine", action="store_true", help="tell a run of the oracle grain message by message")
+    output.add_argument("--verdict", action="store_true", help="exit with the verdict's own code, expected or not")
+    output.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    output.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0")
+    parser.set_defaults(report=None, checkpoint=None, github=False)
+
+
+def _swarm_or_walk(options: argparse.Namespace) -> int:
+    from checker.cli.runner import prepare  # noqa: PLC0415 (slow to import, so errors come first)
+    from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
+    from checker.scenario import VariantError  # noqa: PLC0415
+    from checker.swarm.report import check_available  # noqa: PLC0415
+    from checker.user_files import OutputError, check_writable  # noqa: PLC0415
+
+    try:
+        prepare(options)
+        if options.plot is not None:
+            check_available(options.plot)
+            check_writable(options.plot)
+        request = load_request(options.file, options.variants, options.like)
+        if isinstance(request, InvalidScenario):
+            return refused(request.why, request.code)
+        return _walk(request.job, options) if options.walk is not None else _swarm(request, options)
+    except (OutputError, VariantError) as error:
+        return refused(str(error), ExitCode.COMMAND_LINE)
+
+
+def _swarm_limits(options: argparse.Namespace) -> Limits:
+    from checker.engine.process import free_memory  # noqa: PLC0415
+
+    default = SECONDS if options.walks is None else None
+    memory = options.memory or free_memory(SHARE_OF_MEMORY)
+    return Limits(options.depth, work=options.walks, seconds=options.seconds or default, memory=memory)
+
+
+def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
+    from checker.cli.runner import write_traces  # noqa: PLC0415
+    from checker.report import Progress  # noqa: PLC0415
+    from checker.report.verdict import RunOutcome  # noqa: PLC0415
+    from checker.swarm.report import draw, judgement_of, progress_text  # noqa: PLC0415
+    from checker.swarm.search import Swarm  # noqa: PLC0415
+
+    job, began = request.job, time.time()
+    with Progress(job.name) as progress:
+
+        def report(outcome: SwarmOutcome) -> None:
+            progress.compiling() if outcome.compiling else progress.update(lambda: progress_text(outcome))
+
+        swarm = Swarm(
+            job.model, _swarm_limits(options), seed=options.seed, workers=options.workers,
+            keep_going=options.keep_going, progress=report,
+            make=partial(_model_of, json.dumps(dict(job.source)), options.file),
+            identity=json.dumps(dict(job.source), sort_keys=True),
+        )  # fmt: skip
+        outcome = swarm.run()
+        if outcome.violated and outcome.stop is not Stop.INTERRUPTED:
+            _shorten(job, outcome, options, progress)
+    judgement = judgement_of(job, outcome, bare=options.verdict)
+    ran = RunOutcome(
+        job.name, judgement, job, replace(outcome, found=dict(outcome.found)), path=request.path, began=began
+    )
+    ran = _with_traces(ran, swarm, options)
+    write_traces([ran], options.traces)
+    _print_swarm(ran, outcome, options)
+    _write_reports(ran, outcome, options)
+    if options.plot is not None:
+        draw(job.name, outcome, options.plot)
+    return judgement.exit_code
+
+
+def _model_of(source: str, file: Path) -> Model:
+    """The model of a job's source, made in another process. Raises ModelError."""
+    from checker.cli.sources import SourceError, job_of  # noqa: PLC0415
+    from checker.engine.model import ModelError  # noqa: PLC0415
+
+    try:
+        return job_of(json.loads(source), file).model
+    except SourceError as error:
+        raise ModelError(str(error)) from None
+
+
+def _shorten(job: Job, outcome: SwarmOutcome, options: argparse.Namespace, progress: Progress) -> None:
+    from checker.execution import Deadline  # noqa: PLC0415
+    from checker.swarm.shorten import shortened, without_liveness  # noqa: PLC0415
+
+    safety = without_liveness(job)
+    for name in outcome.violated:
+        progress.update(partial("making the run to {} shorter".format, name))
+        short = shortened(safety, outcome.found[name], Deadline(options.shorten), _threads(options))
+        outcome.found[name] = short.found
+        if short.is_shortest:
+            outcome.shortest.add(name)
+
+
+def _threads(options: argparse.Namespace) -> int:
+    return options.workers if isinstance(options.workers, int) else 2
+
+
+def _with_traces(ran: RunOutcome, swarm: Swarm, options: argparse.Namespace) -> RunOutcome:
+    """The outcome with its traces; those of witnesses only for a folder."""
+    from checker.cli.runner import with_traces  # noqa: PLC0415
+    from checker.engine.model import Kind  # noqa: PLC0415
+    from checker.swarm.report import NOT_SHORTEST, SHORTEST  # noqa: PLC0415
+
+    outcome = swarm.outcome
+    if options.traces is not None and ran.exploration is not None:
+        for prop in outcome.model.properties:
+            if prop.kind is Kind.SOMETIMES and prop.name in outcome.sightings:
+                ran.exploration.found[prop.name] = swarm.runner.discovery(prop, outcome.sightings[prop.name])
+    ran = with_traces(ran, refine=options.refine, witnesses=options.traces is not None)
+    remarks = [SHORTEST if trace.prop in outcome.shortest else NOT_SHORTEST for trace in ran.traces]
+    traces = [replace(t, bounds=(*t.bounds, remark)) for t, remark in zip(ran.traces, remarks, strict=True)]
+    return replace(ran, traces=tuple(traces))
+
+
+def _swarm_text(ran: RunOutcome, outcome: SwarmOutcome) -> str:
+    from checker.swarm.report import swarm_lines  # noqa: PLC0415
+    from checker.traces.formats import FORMATS  # noqa: PLC0415
+
+    if ran.job is None:
+        return ran.judgement.sentence
+    report = "\n".join(line.text for line in swarm_lines(ran.job, outcome, ran.judgement))
+    return "\n\n".join([report, *(FORMATS["text"].view(trace) for trace in ran.findings)])
+
+
+def _print_swarm(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> None:
+    from checker.command import unread_output_discarded  # noqa: PLC0415
+    from checker.report.text import print_lines  # noqa: PLC0415
+    from checker.swarm.report import swarm_json, swarm_lines  # noqa: PLC0415
+    from checker.traces.formats import FORMATS  # noqa: PLC0415
+
+    if ran.job is None:
+        return
+    with unread_output_discarded():
+        if options.json:
+            say(json.dumps(swarm_json(ran.job, outcome, ran.judgement, ran.findings)))
+            return
+        print_lines(swarm_lines(ran.job, outcome, ran.judgement), ran.judgement)
+        for trace in ran.findings if options.format != "none" else ():
+            say()
+            say(FORMATS[options.format].view(trace))
+
+
+def _write_reports(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> None:
+    from checker.report.build_servers import junit_xml, sarif_log  # noqa: PLC0415
+    from checker.report.json_report import release  # noqa: PLC0415
+    from checker.user_files import write  # noqa: PLC0415
+
+    if options.junit is not None:
+        write(options.junit, junit_xml([ran], lambda each: _swarm_text(each, outcome)))
+    if options.sarif is not None:
+        write(options.sarif, json.dumps(sarif_log([ran], release()), indent=1) + "\n")
+
+
+def _walk(job: Job, options: argparse.Namespace) -> int:
+    from checker.engine.model import Kind  # noqa: PLC0415
+    from checker.swarm.search import Swarm  # noqa: PLC0415
+    from checker.traces import trace_of  # noqa: PLC0415
+    from checker.traces.formats import FORMATS  # noqa: PLC0415
+    from checker.traces.trace import walk_of  # noqa: PLC0415
+
+    swarm = Swarm(job.model, _swarm_limits(options), seed=options.seed)
+    path, found = swarm.runner.repeat(options.walk)
+    if options.format != "none":
+        traces = [trace_of(job, each) for each in found] or [walk_of(job, path)]
+        say("\n\n".join(FORMATS[options.format].view(trace) for trace in traces))
+    names = ", ".join(each.prop.name for each in found)
+    ends = f"a finding of {names}" if found else "no finding"
+    say(f"walk {options.walk} of the seed {options.seed}: {len(path) - 1} steps, {ends} at its end")
+    kinds = {each.prop.kind for each in found}
+    deadlock = ExitCode.DEADLOCK if Kind.FINAL in kinds else ExitCode.INCOMPLETE
+    return int(ExitCode.SAFETY if Kind.ALWAYS in kinds else deadlock)
+
+
+SWARM = Command(
+    "swarm",
+    "Walks at random through a scenario or a model that no exhaustive search finishes.",
+    _swarm_options,
+    _swarm_or_walk,
 )
