@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from checker.engine.arrays import grown
 from checker.engine.kernels import build_kernels
 from checker.engine.result import Exploration
 from checker.engine.semantics import rebuild, rediscover
@@ -53,12 +54,9 @@ class Tally:
 
     def make_room(self, numbers: int) -> None:
         """Add counters for this number of judgements or verdicts."""
-        more = numbers - len(self.times)
-        if more > 0:
-            more += len(self.times)
-            self.times = np.append(self.times, np.zeros(more, np.uint64))
-            self.first = np.append(self.first, np.full(more, LAST, np.uint64))
-            self.noted = np.append(self.noted, np.zeros(more, np.bool_))
+        before = len(self.times)
+        self.times, self.first, self.noted = (grown(array, numbers) for array in (self.times, self.first, self.noted))
+        self.first[before:] = LAST
 
     def add(self, other: Tally) -> None:
         """Add the counts of another tally."""

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from checker.engine.arrays import grown
 from checker.engine.evaluator import Evaluator, PendingRows
 from checker.engine.kernels import build_kernels, graph_kernels
 from checker.engine.liveness.graph_liveness import Graph
@@ -56,9 +57,7 @@ class MoveCounts:
 
     def add(self, fired: Array, reached: Array) -> None:
         """Add the counts of a worker."""
-        more = len(reached) - len(self.fired)
-        if more > 0:
-            self.fired, self.reached = (np.append(c, np.zeros(more, np.uint64)) for c in (self.fired, self.reached))
+        self.fired, self.reached = (grown(counts, len(reached)) for counts in (self.fired, self.reached))
         self.fired[: len(fired)] += fired
         self.reached[: len(reached)] += reached
 
@@ -339,7 +338,7 @@ class Rounds:
     def _mark(self, targets: Iterable[Target]) -> None:
         if self._state.graph is not None:
             for block, begin, end, state in targets:
-                marks = self._state.graph.marks.room(state + end - begin)
+                marks = self._state.graph.marks(state + end - begin)
                 marks[state : state + end - begin] = block.judgements[begin:end]
 
     # -- workers ---------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.arrays import grown
 from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
@@ -109,11 +110,7 @@ class Worker:
 
     def make_room(self) -> None:
         """Make room for the numbers that the tables have now; no kernel runs."""
-        more = len(self._tables.labels) - len(self.fired)
-        if more > 0:
-            self.fired, self.reached = (
-                np.append(each, np.zeros(more + len(each), np.uint64)) for each in (self.fired, self.reached)
-            )
+        self.fired, self.reached = (grown(counts, len(self._tables.labels)) for counts in (self.fired, self.reached))
         self.tally.make_room(self._tables.verdicts.judgements.size)
 
     def clear(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.arrays import grown
 from checker.engine.evaluator import Evaluator, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels, walk_kernels
 from checker.engine.kernels.walk_kernels import Plans
@@ -243,12 +244,8 @@ class Walker:
     def _make_room(self) -> None:
         tables = self._shared.tables
         self.noted = self._missing[:0]
-        more = tables.cells.size - len(self._visited)
-        if more > 0:
-            self._visited = np.append(self._visited, np.zeros(more + len(self._visited), np.uint8))
-        more = len(tables.labels) - len(self._fired)
-        if more > 0:
-            self._fired = np.append(self._fired, np.zeros(more + len(self._fired), np.uint64))
+        self._visited = grown(self._visited, tables.cells.size)
+        self._fired = grown(self._fired, len(tables.labels))
         self._judged.make_room(tables.verdicts.judgements.size)
         self._final.make_room(len(tables.verdicts.verdicts))
 

@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -34,6 +35,7 @@ from checker.engine.model import Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.rounds import SearchState
+from checker.engine.states.frontier import RecordFile
 from checker.engine.states.waiting import Block
 from checker.engine.tables import Node, Tables
 
@@ -239,14 +241,11 @@ class SearchCheckpoint:
 
     def _growing(self) -> dict[str, Source]:
         history, graph = self._state.history, self._state.graph
-        growing: dict[str, Source] = {
-            "states": lambda size: history.since(size // history.record.itemsize),
-            "questions": lambda size: [self.tables.questions.view[size // 8 :]],
-        }
+        files: dict[str, RecordFile] = {"states": history, **({} if graph is None else graph.files)}
+        growing: dict[str, Source] = {name: partial(_new_records, file) for name, file in files.items()}
+        growing["questions"] = lambda size: [self.tables.questions.view[size // 8 :]]
         if graph is not None:
-            for name, numbers in graph.files.items():
-                growing[name] = numbers.since_byte
-            marks = graph.marks.room(history.size)
+            marks = graph.marks(history.size)
             growing["marks"] = lambda size: [marks[size // marks.itemsize : history.size]]
         return growing
 
@@ -257,9 +256,9 @@ class SearchCheckpoint:
         history, graph, files = self._state.history, self._state.graph, self._store.files
         sizes = {"states": saved.states * history.record.itemsize, "questions": files.size("questions") // 8 * 8}
         if graph is not None:
-            sizes["marks"] = saved.states * graph.marks.room(0).itemsize
+            sizes["marks"] = saved.states * graph.marks().itemsize
             for name, numbers in graph.files.items():
-                item = np.dtype(numbers.kind).itemsize
+                item = numbers.record.itemsize
                 sizes[name] = files.size(name) // item * item
         self._store.check_sizes(sizes, self._saved.size(saved, saved.left + saved.next))
         self._saved.check_findings(saved)
@@ -280,19 +279,24 @@ class SearchCheckpoint:
         tables, total = self._state.tables, 0
         bounds = {"targets": states, "labels": len(tables.labels), "degrees": 1 << 32}
         for name, numbers in graph.files.items():
-            for part in self._store.files.read(name, numbers.kind):
+            for part in self._store.files.read(name, numbers.record):
                 self._saved.check_bound(f"file {name}", part, bounds[name])
                 total += int(part.sum(dtype=np.uint64)) if name == "degrees" else 0
-                numbers.append(part)
+                numbers.extend(part)
         files = graph.files
         labels = files["targets"].size if graph.has_labels else 0
         if total != files["targets"].size or files["degrees"].size > states or files["labels"].size != labels:
             raise CheckpointError(f"{self._folder}: the numbers of moves contradict each other; {AGAIN}")
-        marks, begin = graph.marks.room(states), 0
+        marks, begin = graph.marks(states), 0
         for part in self._store.files.read("marks", np.uint32):
             self._saved.check_bound("file marks", part, tables.verdicts.judgements.size)
             marks[begin : begin + part.size] = part
             begin += part.size
+
+
+def _new_records(file: RecordFile, size: int) -> Iterator[Array]:
+    """The records after this number of bytes."""
+    return file.since(size // file.record.itemsize)
 
 
 def kept_note(folder: Path, states: int) -> str:

@@ -16,10 +16,7 @@ and passed as ordinals to `checker.engine.liveness.lasso`, which checks them wit
 The additional memory is known in advance: NEEDED bytes per state.
 """
 
-import mmap
-import tempfile
 import time
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,60 +26,12 @@ from checker.engine.kernels import graph_kernels as kernels
 from checker.engine.liveness.lasso import forcing, lasso
 from checker.engine.model import Kind, ModelError, Property
 from checker.engine.result import Discovery, Exploration, Liveness
-from checker.engine.states.frontier import OriginLog, records_of
+from checker.engine.states.frontier import OriginLog, RecordFile
 from checker.engine.tables import Tables
 
 MOST_LABELS = 1 << 16
 
 Array = np.ndarray[Any, Any]
-
-
-class Marks:
-    """The judgement of each state (u32)."""
-
-    def __init__(self) -> None:
-        self._reserved = ReservedArray(np.uint32, kernels.MOST_STATES).array
-
-    def room(self, states: int) -> Array:
-        """The array, with room for this number of states. Raises ModelError."""
-        if states > len(self._reserved):
-            raise ModelError("the state space is too large for liveness to be judged in this process")
-        return self._reserved
-
-
-class NumberFile:
-    """A growing sequence of numbers of one type, in an unnamed file."""
-
-    def __init__(self, kind: type[np.unsignedinteger[Any]]) -> None:
-        self.kind, self._file = kind, tempfile.TemporaryFile()  # noqa: SIM115 (closed with the graph)
-        self.size = 0
-
-    def append(self, numbers: Array) -> None:
-        """Append numbers."""
-        self._file.write(np.ascontiguousarray(numbers, self.kind).data)
-        self.size += len(numbers)
-
-    def since_byte(self, begin: int) -> Iterator[Array]:
-        """All numbers after this number of bytes, in arrays of some millions of bytes."""
-        self._file.flush()
-        kind = np.dtype(self.kind)
-        return records_of(self._file.fileno(), kind, begin // kind.itemsize, self.size)
-
-    def read(self) -> Array:
-        """All numbers, as an array that is mapped from the file."""
-        self._file.flush()
-        if not self.size:
-            return np.zeros(0, self.kind)
-        return np.frombuffer(mmap.mmap(self._file.fileno(), 0), self.kind)
-
-    @property
-    def bytes(self) -> int:
-        """The size of the file in bytes."""
-        return self.size * np.dtype(self.kind).itemsize
-
-    def close(self) -> None:
-        """Close and delete the file."""
-        self._file.close()
 
 
 class Moves(NamedTuple):
@@ -98,16 +47,20 @@ class Graph:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.marks = Marks()
+        self._marks = ReservedArray(np.uint32, kernels.MOST_STATES).array
         self.has_labels = tables.has_rules_in_labels
-        self._targets, self._labels, self._degrees = (NumberFile(kind) for kind in (np.uint32, np.uint16, np.uint32))
+        self._targets, self._labels, self._degrees = (RecordFile(kind) for kind in (np.uint32, np.uint16, np.uint32))
 
     @property
     def bytes(self) -> int:
         """The size of the moves and judgements in bytes."""
-        states = self._degrees.size
-        files = self._targets.bytes + self._labels.bytes + self._degrees.bytes
-        return files + states * self.marks.room(0).itemsize
+        return sum(file.bytes for file in self.files.values()) + self._degrees.size * self._marks.itemsize
+
+    def marks(self, states: int = 0) -> Array:
+        """The judgement of each state (u32), with room for this number of states. Raises ModelError."""
+        if states > len(self._marks):
+            raise ModelError("the state space is too large for liveness to be judged in this process")
+        return self._marks
 
     def add(self, first: int, rows: int, origins: Array, targets: Array) -> None:
         """Add all moves of the next rows, in order; `first` is the number of the first row in its block."""
@@ -116,9 +69,9 @@ class Graph:
         if len(tables.labels) > MOST_LABELS:
             raise ModelError(f"the moves of this model have more than {MOST_LABELS:,} units of fairness")
         kernels.describe(origins, len(targets), tables.entries.view, first, sources, labels)
-        self._degrees.append(np.bincount(sources, minlength=rows))
-        self._targets.append(targets)
-        self._labels.append(labels)
+        self._degrees.extend(np.bincount(sources, minlength=rows))
+        self._targets.extend(targets)
+        self._labels.extend(labels)
 
     def finish(self) -> Moves:
         """All moves, in the form for `graph_kernels`."""
@@ -128,7 +81,7 @@ class Graph:
         return Moves(offsets, self._targets.read(), self._labels.read())
 
     @property
-    def files(self) -> dict[str, NumberFile]:
+    def files(self) -> dict[str, RecordFile]:
         """The files of the moves, by name."""
         return {"targets": self._targets, "labels": self._labels, "degrees": self._degrees}
 
@@ -233,7 +186,7 @@ def _answers_of(graph: Graph, prop: Property, states: int) -> Array:
         for verdict in verdicts.verdicts
     ]
     by_judgement = np.array(said, np.uint8)[verdicts.judgements.view[:, place]]
-    answers: Array = by_judgement[graph.marks.room(states)[:states]]
+    answers: Array = by_judgement[graph.marks(states)[:states]]
     return answers
 
 

@@ -6,6 +6,7 @@ bytes) go to an unnamed temporary file, which disappears with the process; for a
 fingerprint too (fourteen bytes).
 """
 
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -57,7 +58,49 @@ class Pool:
         self._free.append(block)
 
 
-class OriginLog:
+class RecordFile:
+    """A growing sequence of records of one type, in an unnamed file."""
+
+    def __init__(self, kind: Any) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the search that owns it)
+        self.record, self.size = np.dtype(kind), 0
+
+    def extend(self, records: Array) -> None:
+        """Append records."""
+        self._file.write(np.ascontiguousarray(records, self.record).data)
+        self.size += len(records)
+
+    def since(self, begin: int) -> Iterator[Array]:
+        """This record and all later ones, some at a time."""
+        return self.between(begin, self.size)
+
+    def between(self, begin: int, end: int) -> Iterator[Array]:
+        """The records begin to end, in arrays of some millions of bytes."""
+        self._file.flush()
+        most, item = CHUNK // self.record.itemsize, self.record.itemsize
+        for first in range(begin, end, most):
+            count = min(most, end - first)
+            # The position at which the next record is written stays.
+            yield np.frombuffer(os.pread(self._file.fileno(), count * item, first * item), self.record)
+
+    def read(self) -> Array:
+        """All records, as an array that is mapped from the file."""
+        self._file.flush()
+        if not self.size:
+            return np.zeros(0, self.record)
+        return np.frombuffer(mmap.mmap(self._file.fileno(), 0), self.record)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the file in bytes."""
+        return self.size * int(self.record.itemsize)
+
+    def close(self) -> None:
+        """Close and delete the file."""
+        self._file.close()
+
+
+class OriginLog(RecordFile):
     """For each state, in the order of discovery: its parent's number (u32) and the successor's ordinal (u16).
 
     The initial state has no parent, and 0 in both fields. With `fingerprints`, the record of a state also has its
@@ -65,9 +108,8 @@ class OriginLog:
     """
 
     def __init__(self, *, fingerprints: bool = False) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the search that owns it)
-        self.record = np.dtype([*_ORIGIN, *_FINGERPRINT] if fingerprints else _ORIGIN)
-        self.has_fingerprints, self.size = fingerprints, 0
+        super().__init__([*_ORIGIN, *_FINGERPRINT] if fingerprints else _ORIGIN)
+        self.has_fingerprints = fingerprints
 
     def append(self, parents: Array, ordinals: Array, fingerprints: Sequence[Array]) -> None:
         """Record newly discovered states; their fingerprints are in one array or several."""
@@ -77,40 +119,11 @@ class OriginLog:
             records["fingerprint"] = np.concatenate([np.zeros(0, np.uint64), *fingerprints])
         self.extend(records)
 
-    def extend(self, records: Array) -> None:
-        """Append whole records."""
-        self._file.write(records.data)
-        self.size += len(records)
-
-    def since(self, state: int) -> Iterator[Array]:
-        """The records of this state and all later ones, some at a time."""
-        return self.between(state, self.size)
-
-    def between(self, begin: int, end: int) -> Iterator[Array]:
-        """The records of the states begin to end, some at a time."""
-        self._file.flush()
-        return records_of(self._file.fileno(), self.record, begin, end)
-
     def ordinals(self, state: int) -> list[int]:
         """The ordinals of the successors on the path from the initial state to this one."""
         taken: list[int] = []
-        self._file.flush()
         while state:
-            record = next(records_of(self._file.fileno(), self.record, state, state + 1))[0]
+            record = next(self.between(state, state + 1))[0]
             state = int(record["parent"])
             taken.append(int(record["ordinal"]))
         return taken[::-1]
-
-    def close(self) -> None:
-        """Close and delete the file."""
-        self._file.close()
-
-
-def records_of(file: int, kind: np.dtype[Any], begin: int, end: int) -> Iterator[Array]:
-    """Records begin to end of a file, in arrays of some millions of bytes; the write position of the file is not
-    changed.
-    """
-    most = CHUNK // kind.itemsize
-    for first in range(begin, end, most):
-        count = min(most, end - first)
-        yield np.frombuffer(os.pread(file, count * kind.itemsize, first * kind.itemsize), kind)
