@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checker.planner_page import PlannerHandlers, PlannerServer
-from checker.planner_page.server import FIELDS
+from checker.planner_page import FIELDS, PlannerHandlers, PlannerServer
 from checker.rollout.output.cache import AnswerCache
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec

@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 
 from checker.command import say
 from checker.job import DiagramEvent, Verdict
-from checker.planner_page.server import to_html
+from checker.planner_page import to_html
 from checker.printable import code, fenced
 from checker.report.build_servers import annotation_lines, junit_xml, sarif_log, summary
 from checker.report.verdict import Judgement, RunOutcome

@@ -11,12 +11,13 @@ import pytest
 
 from checker.cli.main import main
 from checker.local_page import BadRequestError
-from checker.planner_page import PlannerHandlers, PlannerServer
-from checker.planner_page.server import (
+from checker.planner_page import (
     BUSY,
     FIELDS,
     LARGEST_SETS,
     PlanFilesRequest,
+    PlannerHandlers,
+    PlannerServer,
     UploadedFile,
     read_options,
     read_question,
@@ -145,7 +146,7 @@ def test_an_uploaded_file_leads_to_no_file_of_this_machine(tmp_path: Path) -> No
 def test_one_change_is_judged_at_a_time_and_a_page_that_has_gone_ends_its_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("checker.planner_page.server.OFTEN", ENOUGH)
+    monkeypatch.setattr("checker.planner_page.OFTEN", ENOUGH)
     handlers = PlannerHandlers(AnswerCache(None), exhausted)
     busy: list[str] = []
 

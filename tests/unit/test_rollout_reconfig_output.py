@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from jsonschema import Draft202012Validator
 
-from checker.planner_page.server import to_html
+from checker.planner_page import to_html
 from checker.rollout import PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import Plan
 from checker.rollout.output.by_reconfig import OBSTACLES, obstacle
