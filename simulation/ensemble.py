@@ -90,7 +90,9 @@ class SimulatedEnsemble:
     def _install(self, sid: Sid, machine: Machine) -> None:
         """Writes the files of a server, durably."""
         process = machine.boot(f"install {sid}")
-        lines = [f"server.{each}={server_line(each, observer=self.is_observer(each))}" for each in self.machines]
+        lines = [
+            f"server.{member}={server_line(member, observer=self.is_observer(member))}" for member in self.machines
+        ]
         process.context.run(self._write_files, sid, lines)
         machine.disk.settle()
         machine.crash(power=False)

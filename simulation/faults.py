@@ -87,9 +87,9 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         victim = "leader" if not self.victim else f"server {self.victim}"
-        other = f" and server {self.other}" if self.other else ""
+        peer = f" and server {self.other}" if self.other else ""
         number = f", {self.number}" if self.number else ""
-        return f"{self.at:.3f} s: {self.kind} {victim}{other} for {self.seconds:.2f} s{number}"
+        return f"{self.at:.3f} s: {self.kind} {victim}{peer} for {self.seconds:.2f} s{number}"
 
 
 def faults_of(
@@ -101,24 +101,24 @@ def faults_of(
     # Each run has some kinds only, so that a frequent one does not hide the others (swarm testing).
     chosen = {kind: weight for kind, weight in kinds.items() if chance.random() < 0.6} or dict(kinds)
     pace = chance.choice((1.0, 2.0, 4.0))
-    at = begin
-    found: list[Fault] = []
+    moment = begin
+    faults: list[Fault] = []
     while True:
-        at += tick * (0.3 + pace * 2 * chance.random())
-        if at >= end:
-            return tuple(found)
+        moment += tick * (0.3 + pace * 2 * chance.random())
+        if moment >= end:
+            return tuple(faults)
         kind = chance.choices(list(chosen), list(chosen.values()))[0]
-        fault = _drawn(chance, round(at, 6), kind, servers, tick)
-        found.append(fault)
-        after = round(at + fault.seconds + REJOIN + 2 * tick * chance.random(), 6)
+        fault = _drawn(chance, round(moment, 6), kind, servers, tick)
+        faults.append(fault)
+        after = round(moment + fault.seconds + REJOIN + 2 * tick * chance.random(), 6)
         if kind == "strand" and after < end and chance.random() < 0.6:  # the leader that was stranded may lead again
-            found.append(_drawn(chance, after, "isolate", servers, tick).on_leader)
-            at = after + 5 * tick
+            faults.append(_drawn(chance, after, "isolate", servers, tick).on_leader)
+            moment = after + 5 * tick
 
 
 def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: float) -> Fault:
     victim = 0 if chance.random() < 0.4 else chance.randrange(1, servers + 1)
-    other = chance.randrange(1, servers + 1)
+    peer = chance.randrange(1, servers + 1)
     seconds = round(tick * chance.choice((0.3, 1.0, 3.0, 8.0, 20.0)) * (0.5 + chance.random()), 6)
     numbers = range(1, (1 << servers) - 1) if kind == "partition" else NUMBERS.get(kind)
     number = chance.choice(numbers) if numbers else 0
@@ -128,4 +128,4 @@ def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: floa
         seconds = round(tick * (0.2 + chance.random()), 6)
     elif kind == "strand":
         victim, seconds = 0, round(tick * (8 + 12 * chance.random()), 6)
-    return Fault(at, kind, victim, other, seconds, number)
+    return Fault(at, kind, victim, peer, seconds, number)

@@ -185,9 +185,9 @@ class Injector:
 
     def _links_of(self, victim: Sid) -> list[tuple[str, str]]:
         """The links between a server and all others, in both directions."""
-        own = address_of(victim)
-        others = [address_of(sid) for sid in self._ensemble.machines if sid != victim]
-        return [pair for other in others for pair in ((own, other), (other, own))]
+        address = address_of(victim)
+        peers = [address_of(sid) for sid in self._ensemble.machines if sid != victim]
+        return [pair for peer in peers for pair in ((address, peer), (peer, address))]
 
     def _cut_links(self, fault: Fault, links: list[tuple[str, str]]) -> bool:
         for link in links:
@@ -217,8 +217,8 @@ class Injector:
     def _partition(self, fault: Fault, _victim: Sid) -> bool:
         inside = [sid for sid in self._ensemble.machines if fault.number >> (sid - 1) & 1]
         outside = [sid for sid in self._ensemble.machines if sid not in inside]
-        pairs = [(address_of(one), address_of(other)) for one in inside for other in outside]
-        return self._cut_links(fault, [*pairs, *((other, one) for one, other in pairs)])
+        pairs = [(address_of(source), address_of(target)) for source in inside for target in outside]
+        return self._cut_links(fault, [*pairs, *((target, source) for source, target in pairs)])
 
     def _slow(self, fault: Fault, victim: Sid) -> bool:
         links, delay = self._links_of(victim), self._network.delay

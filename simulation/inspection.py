@@ -99,13 +99,13 @@ class Inspector:
 
     def _look_at_configuration(self, node: Node) -> None:
         """The configurations that the protocol has are those that the server has written."""
-        membership, seen = node._executor._membership, node.server.last_seen
+        membership, latest = node._executor._membership, node.server.last_seen
         if membership is None:
             return
         if membership.version != node.server.view.version:
             self._fail(node, f"its configuration is {membership.version:x}, and {node.server.view.version:x} is active")
-        if seen is not None and seen.version > membership.version and membership._last_seen != seen:
-            self._fail(node, f"configuration {seen.version:x} was seen, and is not written")
+        if latest is not None and latest.version > membership.version and membership._last_seen != latest:
+            self._fail(node, f"configuration {latest.version:x} was seen, and is not written")
 
     # Packets.
 
@@ -129,11 +129,11 @@ class Inspector:
 
     def _look_at_connections(self, node: Node, process: Process) -> None:
         """A server knows each of its connections with peers: none is forgotten and left open."""
-        known = _known(node)
+        protocols = _known(node)
         now = self._network.loop.now
         for end in self._network.ends_of(process):
             protocol = end.protocol
-            if not isinstance(protocol, QuorumSocket | ElectionSocket) or end.is_closing() or protocol in known:
+            if not isinstance(protocol, QuorumSocket | ElectionSocket) or end.is_closing() or protocol in protocols:
                 self._unknown.pop(end, None)
             elif now - self._unknown.setdefault(end, now) > PATIENCE:
                 self._fail(node, f"a connection with {end.peer_host} is open, and the server has forgotten it")
@@ -166,11 +166,11 @@ def _event_of(side: QuorumEndpoint, socket: QuorumSocket) -> Event | None:
 
 
 def _known(node: Node) -> set[object]:
-    known: set[object] = set()
+    protocols: set[object] = set()
     port, election = node.quorum_port, node.election_port
     if isinstance(port, QuorumSockets):
         learners: Learners = port._learners
-        known.update((port._link.leader, *learners._learners.values(), *learners._strangers))
+        protocols.update((port._link.leader, *learners._learners.values(), *learners._strangers))
     if isinstance(election, ElectionSockets):
-        known.update((*election._strangers, *(link.socket for link in election._links.values())))
-    return known
+        protocols.update((*election._strangers, *(link.socket for link in election._links.values())))
+    return protocols

@@ -65,7 +65,7 @@ class Operator:
                 if not wrong:
                     return True
                 requests = (_request(view, sid, 2 if ensemble.is_observer(sid) else 1) for sid in wrong)
-                request = next((each for each in requests if each is not None), None)
+                request = next((candidate for candidate in requests if candidate is not None), None)
                 if request is not None:
                     await self._send(request)
                 if ensemble.view() != view:
@@ -102,8 +102,8 @@ class Operator:
         led, server = nodes[leader].server, nodes[sid].server
         if led.zab is not None and server.durable.accepted_epoch > led.zab.epoch:
             return True
-        seen = server.last_seen
-        return server.zab is None and seen is not None and bool(seen.voters & led.view.observers)
+        latest = server.last_seen
+        return server.zab is None and latest is not None and bool(latest.voters & led.view.observers)
 
 
 def _request(view: View, victim: Sid, choice: int) -> Reconfig | None:

@@ -109,13 +109,13 @@ def swarm_report(
     interrupted: bool = False,
 ) -> SwarmReport:
     """The report on these runs; `replays` are files by seed."""
-    done = sorted(runs, key=lambda run: required_integer(run.seed))
+    summaries = sorted(runs, key=lambda run: required_integer(run.seed))
     sums: dict[str, Counter[str]] = {"faults": Counter(), "operations": Counter(), "roles": Counter()}
-    for run in done:
+    for run in summaries:
         for name, counter in sums.items():
             counter.update(getattr(run, name))
-    simulated, processor = sum(run.simulated for run in done), sum(run.real for run in done)
-    failed = tuple(FailedRun(run.seed, run.failures, replays.get(run.seed, "")) for run in done if run.failures)
+    simulated, processor = sum(run.simulated for run in summaries), sum(run.real for run in summaries)
+    failed = tuple(FailedRun(run.seed, run.failures, replays.get(run.seed, "")) for run in summaries if run.failures)
     operations = sum(sums["operations"].values())
     verdict = (
         "failed" if failed else "interrupted" if interrupted else "passed" if operations else "nothing was checked"
@@ -125,14 +125,14 @@ def swarm_report(
         servers=servers,
         observers=observers,
         first_seed=first_seed,
-        seeds=len(done),
+        seeds=len(summaries),
         simulated=round(simulated, 3),
         processor=round(processor, 3),
         elapsed=round(elapsed, 3),
         ratio=round(simulated / processor, 1) if processor else 0.0,
         density=round(operations / simulated, 2) if simulated else 0.0,
-        starts=sum(run.starts for run in done),
-        watch_events=sum(run.events for run in done),
+        starts=sum(run.starts for run in summaries),
+        watch_events=sum(run.events for run in summaries),
         failed=failed,
         **{name: dict(sorted(counter.items())) for name, counter in sums.items()},
     )

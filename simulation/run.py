@@ -183,7 +183,7 @@ class _Run:
             operations=dict(sorted(operations.items())),
             roles=dict(sorted(self._ensemble.roles.items())),
             pairs=tuple(pair for client in self._clients for pair in client.pairs),
-            numbered=tuple(each for client in self._clients for each in client.numbered),
+            numbered=tuple(znode for client in self._clients for znode in client.numbered),
             joined=self._ensemble.joined,
             events=sum(client.events for client in self._clients),
             starts=self._ensemble.starts,
@@ -220,8 +220,8 @@ class _Run:
         if self._ensemble.below_snapshot:
             self._injector.counts["ended below a snapshot"] = self._ensemble.below_snapshot
         until.set()
-        for each in working:
-            await each
+        for task in working:
+            await task
         if recovered:
             await self._settle()
         looking.cancel()
@@ -316,11 +316,11 @@ class _Run:
         trees = {sid: node._replica.tree for sid, node in self._ensemble.nodes.items()}
         views = {sid: node.server.view for sid, node in self._ensemble.nodes.items()}
         for sid, tree in trees.items():
-            left = [path for path, znode in tree.preorder() if path.startswith(ROOT) and znode.ephemeral_owner]
-            if left or tree.sessions or tree.owners():
+            ephemerals = [path for path, znode in tree.preorder() if path.startswith(ROOT) and znode.ephemeral_owner]
+            if ephemerals or tree.sessions or tree.owners():
                 self._failures.append(
-                    f"server {sid} has sessions {tree.sessions}, ephemerals {left} and their owners {[*tree.owners()]} "
-                    "after their end"
+                    f"server {sid} has sessions {tree.sessions}, ephemerals {ephemerals} and their owners "
+                    f"{[*tree.owners()]} after their end"
                 )
         self._ensemble.stop_all()
         await asyncio.sleep(5.0)
@@ -375,10 +375,10 @@ class _Run:
                 machine.crash(power=False)
             znodes = _leaves(loaded.tree)
             self._entries.append(FinalZnodes(sid, znodes))
-            if sid in trees and znodes != (held := _leaves(trees[sid])):
-                path = next(each for each in sorted({*znodes, *held}) if znodes.get(each) != held.get(each))
+            if sid in trees and znodes != (memory := _leaves(trees[sid])):
+                path = next(name for name in sorted({*znodes, *memory}) if znodes.get(name) != memory.get(name))
                 self._failures.append(
-                    f"server {sid}: {path} is {znodes.get(path)} on its disk and {held.get(path)} in its memory"
+                    f"server {sid}: {path} is {znodes.get(path)} on its disk and {memory.get(path)} in its memory"
                 )
 
     def _check_configuration(self, sid: Sid, active: View | None) -> None:
@@ -392,9 +392,9 @@ class _Run:
 
 def _leaves(tree: Tree) -> dict[str, Leaf]:
     """The znodes of the clients, as the check of replicas has them."""
-    found = {}
+    leaves = {}
     for path, znode in tree.preorder():
         if path.startswith(ROOT):
             stat = stat_of(znode, len(tree.children(path)))
-            found[path] = Leaf((znode.data or b"").decode(), msgspec.structs.asdict(stat))
-    return found
+            leaves[path] = Leaf((znode.data or b"").decode(), msgspec.structs.asdict(stat))
+    return leaves

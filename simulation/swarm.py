@@ -62,11 +62,11 @@ def _journals(journals: Mapping[Sid, bytes], together: bool) -> Sequence[str]:
         if not paths:
             return []  # no server has started, which is a failure already
         try:
-            found = validate(paths, together=together)
+            validation = validate(paths, together=together)
         except JournalError as error:
             return [f"journal: {error}".replace(f"{folder}/", "")]
-    if found.verdict is Verdict.VIOLATED:
-        return [f"journal: {mismatch}".replace(f"{folder}/", "") for mismatch in found.mismatches[:3]]
+    if validation.verdict is Verdict.VIOLATED:
+        return [f"journal: {mismatch}".replace(f"{folder}/", "") for mismatch in validation.mismatches[:3]]
     return []
 
 
@@ -84,31 +84,31 @@ def _pairs(outcome: Outcome) -> Sequence[str]:
     replica = next((entry for entry in outcome.entries if isinstance(entry, FinalZnodes)), None)
     if replica is None:
         return []
-    found = []
+    failures = []
     for pair in outcome.pairs:
-        there = [path for path in pair.paths if path in replica.znodes]
-        if len(there) == 1 or (pair.acknowledged and not there):
-            found.append(f"a multi created {list(pair.paths)}, and {there} exist on server {replica.server}")
-    return found
+        present = [path for path in pair.paths if path in replica.znodes]
+        if len(present) == 1 or (pair.acknowledged and not present):
+            failures.append(f"a multi created {list(pair.paths)}, and {present} exist on server {replica.server}")
+    return failures
 
 
 def _numbers(outcome: Outcome) -> Sequence[str]:
     """Numbers of sequential znodes are unique, and rise in the order of real time."""
-    found: list[str] = []
+    failures: list[str] = []
     highest: Numbered | None = None
-    by_end = sorted(outcome.numbered, key=lambda each: each.completed)
+    by_end = sorted(outcome.numbered, key=lambda znode: znode.completed)
     waiting = list(by_end)
-    if len({each.number for each in by_end}) < len(by_end):
-        found.append("two sequential znodes have one number")
-    for each in sorted(outcome.numbered, key=lambda each: each.invoked):
-        while waiting and waiting[0].completed < each.invoked:
+    if len({znode.number for znode in by_end}) < len(by_end):
+        failures.append("two sequential znodes have one number")
+    for znode in sorted(outcome.numbered, key=lambda znode: znode.invoked):
+        while waiting and waiting[0].completed < znode.invoked:
             ended = waiting.pop(0)
             if highest is None or ended.number > highest.number:
                 highest = ended
-        if highest is not None and highest.number > each.number:
-            found.append(f"sequential znode {each.number} was asked for after {highest.number} was acknowledged")
+        if highest is not None and highest.number > znode.number:
+            failures.append(f"sequential znode {znode.number} was asked for after {highest.number} was acknowledged")
             break
-    return found
+    return failures
 
 
 LONGEST = 120.0
@@ -163,9 +163,9 @@ def run_all(plans: Iterator[Plan], workers: int) -> Iterator[RunSummary]:
                 running |= {pool.submit(run_plan, plan) for plan in islice(plans, workers - len(running))}
                 if not running:
                     return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for each in done:
-                    yield each.result()
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

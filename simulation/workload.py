@@ -230,14 +230,14 @@ class Client:
 
     async def _ledger(self, count: int) -> None:
         """Creates znodes that never change, with all requests sent together."""
-        asked = []
+        requests = []
         for number in range(count):
             key = f"{ROOT}/{self.name}-{self._count}-{number}"
             long = self._random.random() < 0.25  # a record of several sectors, which a failure of the power may tear
             operation = self._operation("create", key, value=f"{key} value" + "." * (2500 if long else 0))
             future = self._session.send(Create2(key, (operation.value or "").encode(), OPEN_ACL_UNSAFE, 0))
-            asked.append((operation, future))
-        for operation, future in asked:
+            requests.append((operation, future))
+        for operation, future in requests:
             try:
                 async with asyncio.timeout(self._session.patience):
                     answer = await future
@@ -297,14 +297,14 @@ class Client:
     async def _pair(self) -> None:
         """Creates two znodes in one transaction; sometimes one that must fail."""
         fails = self._random.random() < 0.2
-        one, other = (f"{ROOT}/{self.name}-{self._count}-{side}" for side in ("left", "right"))
-        operations = [Create2(path, b"", OPEN_ACL_UNSAFE, 0) for path in (one, other)]
+        first, second = (f"{ROOT}/{self.name}-{self._count}-{side}" for side in ("left", "right"))
+        operations = [Create2(path, b"", OPEN_ACL_UNSAFE, 0) for path in (first, second)]
         parts = (operations[0], Check(f"{ROOT}/none", 0), operations[1]) if fails else tuple(operations)
         try:
             answer = await self._session.ask(Multi(parts))
         except NoAnswerError:
             self.outcomes["multi: no answer"] += 1
-            self.pairs.append(Pair((one, other), acknowledged=False))
+            self.pairs.append(Pair((first, second), acknowledged=False))
             raise
         ok = not answer.err and all(
             isinstance(result, OperationResult) and result.type != -1 for result in answer.record.results
@@ -312,7 +312,7 @@ class Client:
         self.outcomes[f"multi: {'ok' if ok else 'failed'}"] += 1
         if ok and fails:
             self._error("a multi with a check of a missing znode was carried out")
-        self.pairs.append(Pair((one, other), acknowledged=ok))
+        self.pairs.append(Pair((first, second), acknowledged=ok))
 
     async def _ephemeral(self) -> None:
         mine = self.living.setdefault(self._session.session, {})
@@ -375,17 +375,17 @@ class Client:
         if answer.err:
             self.outcomes[f"{operation.kind}: failed"] += 1
             error = NAMES.get(Code(answer.err), Code(answer.err).name)
-            done = msgspec.structs.replace(operation, completed=now, outcome="failed", error=error, zxid=answer.zxid)
-            self.recorded.append(done)
+            record = msgspec.structs.replace(operation, completed=now, outcome="failed", error=error, zxid=answer.zxid)
+            self.recorded.append(record)
             return
         self.outcomes[f"{operation.kind}: ok"] += 1
         stat = getattr(answer.record, "stat", None)
         value = operation.value if operation.is_write else (answer.record.data or b"").decode()
         version, mzxid = (0, 0) if stat is None else (stat.version, stat.mzxid)
-        done = msgspec.structs.replace(
+        record = msgspec.structs.replace(
             operation, completed=now, outcome="ok", value=value, zxid=answer.zxid, mzxid=mzxid, version=version
         )
-        self.recorded.append(done)
+        self.recorded.append(record)
         self._versions[operation.key] = version
 
 

@@ -88,9 +88,9 @@ class Inode(Entry[tuple[int, bytes | None]]):
         A sector reaches the disk as the file was after one of its writes, with all earlier changes.
         """
         lost, torn = chance.choice(_SHARES), chance.choice(_SHARES)
-        written = bytearray(self.durable)
+        content = bytearray(self.durable)
         for offset, data in self.pending:
-            _resize(written, offset) if data is None else _put(written, offset, data)
+            _resize(content, offset) if data is None else _put(content, offset, data)
             if chance.random() < lost:
                 continue
             if data is None:
@@ -101,7 +101,7 @@ class Inode(Entry[tuple[int, bytes | None]]):
                 if not is_torn or chance.random() < 0.5:
                     start, end = sector * SECTOR, (sector + 1) * SECTOR
                     rest = min(end, len(self.durable)) - start
-                    _put(self.durable, start, bytes(written[start:end]).ljust(rest, b"\0"))
+                    _put(self.durable, start, bytes(content[start:end]).ljust(rest, b"\0"))
         self.pending.clear()
         self.data = bytearray(self.durable)
 
@@ -185,30 +185,30 @@ class SimulatedDisk:
 
     def find(self, path: str) -> Inode | Directory | None:
         """The file or directory with this absolute path."""
-        found: Inode | Directory | None = self.root
+        place: Inode | Directory | None = self.root
         for name in path.split("/")[1:]:
-            if not isinstance(found, Directory):
+            if not isinstance(place, Directory):
                 return None
-            found = found.names.get(name) if name else found
-        return found
+            place = place.names.get(name) if name else place
+        return place
 
     def directory(self, path: str) -> Directory:
         """The directory with this path. Raises FileNotFoundError and NotADirectoryError."""
-        found = self.find(path)
-        if found is None:
+        place = self.find(path)
+        if place is None:
             raise _error(errno.ENOENT, path)
-        if not isinstance(found, Directory):
+        if not isinstance(place, Directory):
             raise _error(errno.ENOTDIR, path)
-        return found
+        return place
 
     def file(self, path: str) -> Inode:
         """The file with this path. Raises FileNotFoundError and IsADirectoryError."""
-        found = self.find(path)
-        if found is None:
+        place = self.find(path)
+        if place is None:
             raise _error(errno.ENOENT, path)
-        if isinstance(found, Directory):
+        if isinstance(place, Directory):
             raise _error(errno.EISDIR, path)
-        return found
+        return place
 
     def make_directory(self, path: str) -> None:
         """Makes a directory. Raises FileExistsError."""
@@ -239,8 +239,8 @@ class SimulatedDisk:
         """Gives a file another name in its directory, in place of any other file."""
         inode = self.file(old)
         parent, _, name = old.rpartition("/")
-        other, _, target = new.rpartition("/")
-        if other != parent:
+        folder, _, target = new.rpartition("/")
+        if folder != parent:
             raise _error(errno.EXDEV, new)
         self._operate("rename", new.encode())
         self.directory(parent).change((name, None), (target, inode))
@@ -259,9 +259,9 @@ class SimulatedDisk:
 
     def sync(self, entry: Inode | Directory) -> None:
         """Makes a file, or the names in a directory, durable as they are when the call begins."""
-        done = entry.done
+        count = entry.done
         self._operate("sync", b"")
-        entry.sync(done)
+        entry.sync(count)
 
     def _operate(self, name: str, detail: bytes, *, needs_space: bool = False) -> None:
         self.operations += 1
@@ -293,10 +293,10 @@ class SimulatedDisk:
     def power_failed(self, keep: str) -> None:
         """Loses changes that are not durable, except in the folder `keep` of the root."""
         self._locks.clear()
-        kept = self.root.names.pop(keep)
+        folder = self.root.names.pop(keep)
         self.root.durable.pop(keep)
         self.root.lose(self.chance)
-        self.root.names[keep] = self.root.durable[keep] = kept
+        self.root.names[keep] = self.root.durable[keep] = folder
 
 
 def _error(number: int, path: str) -> OSError:

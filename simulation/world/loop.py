@@ -218,9 +218,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             while not task.done():
                 self._step()
         finally:
-            for each in self.processes:
-                if each.alive:
-                    each.end()
+            for owner in self.processes:
+                if owner.alive:
+                    owner.end()
             asyncio._set_running_loop(None)
         return task.result()
 

@@ -181,12 +181,12 @@ class SimulatedSystem(System):
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:  # noqa: ARG002
         """Opens a file or a directory."""
         name = str(path)
-        found = self.disk.find(name)
+        inode = self.disk.find(name)
         if flags & os.O_DIRECTORY:
             return self.descriptor(name, self.disk.directory(name))
-        if found is None and flags & os.O_CREAT:
+        if inode is None and flags & os.O_CREAT:
             return self.descriptor(name, self.disk.make_file(name))
-        if found is not None and flags & os.O_EXCL:
+        if inode is not None and flags & os.O_EXCL:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         return self.descriptor(name, self.disk.file(name))
 

@@ -54,9 +54,9 @@ class Network:
 
     def heal(self, source: str, target: str) -> None:
         """Ends one cut."""
-        left = self._cuts.get((source, target), 0) - 1
-        if left > 0:
-            self._cuts[source, target] = left
+        cuts = self._cuts.get((source, target), 0) - 1
+        if cuts > 0:
+            self._cuts[source, target] = cuts
             return
         self._cuts.pop((source, target), None)
         for end in tuple(self._ends):
@@ -131,7 +131,7 @@ class Network:
         self, process: Process, factory: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> tuple[End, asyncio.Protocol]:
         """Connects a process to an address. Raises OSError."""
-        source = next((name for name, each in self._running.items() if each is process), process.name)
+        source = next((name for name, candidate in self._running.items() if candidate is process), process.name)
         future: asyncio.Future[End] = self.loop.create_future()
         attempt = _Attempt(self, process, source, (host, port), future)
         attempt.send()

@@ -98,8 +98,8 @@ class End(asyncio.Transport):
 
     def released(self) -> None:
         """The link works again."""
-        held, self._held = self._held, []
-        for data in held:
+        packets, self._held = self._held, []
+        for data in packets:
             self._send(data)
 
     def _deliver(self, data: bytes | None) -> None:
@@ -187,7 +187,7 @@ class End(asyncio.Transport):
     def _acknowledged(self) -> None:
         """The peer has read: all that is not on its way has arrived."""
         if not self._closed and self._in_flight and self.peer is not None and not self.peer._received:
-            self._in_flight = sum(len(each) for each in self._held if each is not None)
+            self._in_flight = sum(len(packet) for packet in self._held if packet is not None)
             self._drained(0)
 
     def pause_reading(self) -> None:
