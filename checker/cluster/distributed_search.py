@@ -27,6 +27,7 @@ from checker.engine.checkpoint.search_checkpoint import FINISHED, kept_note
 from checker.engine.model import Model, ModelError, Row
 from checker.engine.process import Interrupts
 from checker.engine.result import SEED, Coverage, Evaluations, Exploration, Limits, Stop
+from checker.engine.search import LevelSearch, LimitReachedError
 from checker.engine.semantics import rebuild, rediscover
 
 
@@ -181,7 +182,7 @@ MOST_LOSSES = 10  # without a new level
 REPORT_EVERY = 0.25  # seconds
 
 
-class DistributedSearch:
+class DistributedSearch(LevelSearch):
     """One exploration by several parts; `run` may be called once."""
 
     def __init__(
@@ -196,9 +197,9 @@ class DistributedSearch:
         save_every: float | None = SAVE_EVERY,
         saved: SavedFolder | None = None,
     ) -> None:
-        self.result = Exploration(model, "tables", limits, seed=seed)
-        self._transport, self._until_witnessed = transport, until_witnessed
-        self._progress = progress or (lambda _: None)
+        result = Exploration(model, "tables", limits, seed=seed)
+        super().__init__(result, until_witnessed=until_witnessed, progress=progress or (lambda _: None))
+        self._transport = transport
         self._save_every, self._folder = save_every, saved
         self._interrupts = Interrupts()
         self._machines = transport.machines()
@@ -210,7 +211,6 @@ class DistributedSearch:
         self._sent = 0  # bytes, before the last loss
         self._losses_here, self._deepest = 0, -1
         self._imbalance = 1.0  # of the largest level
-        self._began = self._reported = time.monotonic()
         self._begin_anew()
 
     def run(self) -> Exploration:
@@ -249,41 +249,36 @@ class DistributedSearch:
             self._explore()
         except PartLostError:
             return False
+        except LimitReachedError as reached:
+            self.result.levels += [self._waiting] if self._waiting else []
+            self.result.stop = reached.stop or Stop.INTERRUPTED
         return True
 
-    def _explore(self) -> None:
-        result = self.result
-        while self._waiting:
-            result.levels.append(self._waiting)
-            self._report()
-            stop = result.wanted(self._until_witnessed) or result.limits.reached(result)
-            if stop is not None:
-                result.stop = stop
-                keeps = stop not in FINISHED and self._folder is not None
-                examines = stop is Stop.DEPTH and bool(result.model.finals)
-                if (keeps or examines) and not self._is_restored:
-                    self._all("advance")
-                    if keeps:
-                        self._save()
-                if examines:
-                    self._examine_ends()
-                return
-            if not self._is_restored:
-                self._all("advance")
-                self._divide_if_large()
-                if self._save_every is not None and time.monotonic() - self._saved_at >= self._save_every:
-                    self._save()
-            self._is_restored = False
-            if not self._expand_level():
-                result.levels += [self._waiting] if self._waiting else []
-                result.stop = self._reached_limit() or Stop.INTERRUPTED
-                return
-        result.stop = result.wanted(self._until_witnessed) or Stop.EXHAUSTED
+    def _begin_level(self) -> bool:
+        if not self._waiting:
+            return False
+        self.result.levels.append(self._waiting)
+        self._report()
+        if not self._is_restored:
+            self._all("advance")
+        return True
 
-    def _expand_level(self) -> bool:
-        if self._pieces is None:
-            return self._expand_alone()
-        pieces = self._pieces.cut(PIECE)
+    def _keep(self) -> None:
+        if self._folder is not None and not self._is_restored:
+            self._save()
+
+    def _expand_level(self) -> None:
+        if not self._is_restored:
+            self._divide_if_large()
+            if self._save_every is not None and time.monotonic() - self._saved_at >= self._save_every:
+                self._save()
+        self._is_restored = False
+        is_whole = self._expand_alone() if self._pieces is None else self._expand_divided(self._pieces.cut(PIECE))
+        if not is_whole:
+            raise LimitReachedError(self._reached_limit())
+
+    def _expand_divided(self, pieces: Pieces) -> bool:
+        """Expand the level by all parts; return whether the end was reached."""
         rounds = pieces.rounds(ROUND * self._transport.parts)
         following, finished = expand_rounds(self._transport, rounds, self._must_end, self._note_round)
         self._findings.note(self._reports, Divided(pieces, following, self._firsts))
@@ -294,7 +289,6 @@ class DistributedSearch:
         return finished
 
     def _examine_ends(self) -> None:
-        """Examine the level at the depth given for states without a successor, after the search was saved."""
         result, pieces = self.result, self._pieces
         rounds = [None] if pieces is None else pieces.rounds(ROUND * self._transport.parts)
         for part in rounds:

@@ -11,6 +11,7 @@ Rules:
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -37,7 +38,7 @@ def _on_terminal(exploration: Exploration) -> None:
         print(COMPILING, file=sys.stderr, flush=True)
 
 
-class _LimitReachedError(Exception):
+class LimitReachedError(Exception):
     """A limit was reached inside a level, or a search with a checkpoint must end; `stop` is None for an interrupt."""
 
     def __init__(self, stop: Stop | None) -> None:
@@ -45,7 +46,56 @@ class _LimitReachedError(Exception):
         self.stop = stop
 
 
-class Search:
+class LevelSearch(ABC):
+    """A breadth-first search, level by level; a subclass expands the levels and saves the search."""
+
+    def __init__(self, result: Exploration, *, until_witnessed: bool, progress: Callable[[Exploration], None]) -> None:
+        self.result = result
+        self._until_witnessed, self._progress = until_witnessed, progress
+        self._began = self._reported = time.monotonic()
+
+    def _explore(self) -> None:
+        """Explore level by level until there is a reason to stop, and store that reason in the result.
+
+        Raises LimitReachedError inside a level.
+        """
+        result = self.result
+        while self._begin_level():
+            if self._is_at_a_level:
+                stop = result.wanted(self._until_witnessed) or result.limits.reached(result)
+                if stop is not None:
+                    result.stop = stop
+                    if stop not in FINISHED:
+                        self._keep()
+                    if stop is Stop.DEPTH and result.model.finals:
+                        self._examine_ends()
+                    return
+            self._expand_level()
+        result.stop = result.wanted(self._until_witnessed) or Stop.EXHAUSTED
+
+    @abstractmethod
+    def _begin_level(self) -> bool:
+        """Begin the next level, unless the search is inside one; return whether there is one."""
+
+    @property
+    def _is_at_a_level(self) -> bool:
+        """Whether nothing of the present level was expanded."""
+        return True
+
+    @abstractmethod
+    def _keep(self) -> None:
+        """Save the search at the beginning of a level at which a limit ends it, if it is kept in a folder."""
+
+    @abstractmethod
+    def _expand_level(self) -> None:
+        """Expand the rest of the level."""
+
+    @abstractmethod
+    def _examine_ends(self) -> None:
+        """Examine the level at the depth given for states without a successor, after the search was saved."""
+
+
+class Search(LevelSearch):
     """One exploration by tables; `run` may be called once."""
 
     def __init__(
@@ -63,7 +113,8 @@ class Search:
     ) -> None:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
-        self.result = Exploration(model, "tables", limits, seed=seed)
+        result = Exploration(model, "tables", limits, seed=seed)
+        super().__init__(result, until_witnessed=until_witnessed, progress=progress or _on_terminal)
         self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model, seed)
         self.tables = Tables(model, seed, symmetric=symmetric) if self._checkpoint is None else self._checkpoint.tables
         self._work_before = self.tables.functions.work  # before this sitting
@@ -71,13 +122,11 @@ class Search:
         self._premise_runs = premise_runs
         self.premises: dict[str, list[list[int]]] = {}
         """Runs to states with the premise of a property, at most `premise_runs` each; see `Evaluator.premises`."""
-        self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._state = state = SearchState.of(
             self.result, self.tables, max(1, workers), fingerprints=self._checkpoint is not None
         )
         self._history, self._graph = state.history, state.graph
         self._rounds = Rounds(state)
-        self._began = self._reported = time.monotonic()
 
     def run(self) -> Exploration:
         """Explore until all states were seen or there is a reason to stop. Raises ModelError."""
@@ -110,12 +159,14 @@ class Search:
         try:
             with nullcontext() if self._checkpoint is None else self._checkpoint.interrupts:
                 self._explore()
+                if self._graph is not None and result.stop is Stop.EXHAUSTED:
+                    self._keep()
             if self._graph is not None and result.stop is Stop.EXHAUSTED:
                 self._judge_liveness(self._graph)
         except MemoryError:
             # The system refused memory before the limit was reached, and no more is asked for.
             self._end_inside(Stop.MEMORY)
-        except _LimitReachedError as reached:
+        except LimitReachedError as reached:
             self._rounds.settle()
             self._end_inside(reached.stop or Stop.INTERRUPTED)
         except KeyboardInterrupt:
@@ -128,32 +179,18 @@ class Search:
         result.levels += [rest] if (rest := self._history.size - result.states) else []
         result.stop = stop
 
-    def _explore(self) -> None:
-        """Explore level by level until there is a reason to stop, and store that reason in the result."""
-        result, pipeline = self.result, self._rounds
+    def _begin_level(self) -> bool:
         if not self._history.size:
-            pipeline.begin()
-        while pipeline.left or pipeline.following.blocks:
-            if not pipeline.left:
-                result.levels.append(pipeline.begin_level())
-                self._report()
-            if self._is_at_a_level:
-                stop = result.wanted(self._until_witnessed) or result.limits.reached(result)
-                if stop is not None:
-                    result.stop = stop
-                    if stop not in FINISHED:
-                        self._save()
-                    if stop is Stop.DEPTH and result.model.finals:
-                        self._examine_ends()
-                    return
-            self._expand_level()
-        result.stop = result.wanted(self._until_witnessed) or Stop.EXHAUSTED
-        if self._graph is not None:
-            self._save()
+            self._rounds.begin()
+        if not self._rounds.left:
+            if not self._rounds.following.blocks:
+                return False
+            self.result.levels.append(self._rounds.begin_level())
+            self._report()
+        return True
 
     @property
     def _is_at_a_level(self) -> bool:
-        """Whether nothing of the present level was expanded."""
         return not self._rounds.following.rows and self._rounds.left == self.result.levels[-1]
 
     def _expand_level(self) -> None:
@@ -164,14 +201,13 @@ class Search:
         self.result.compiling = False
 
     def _examine_ends(self) -> None:
-        """Examine the level at the depth given for states without a successor, after the search was saved."""
         stop_counting(self.result.model)
         while self._rounds.left:
             self._rounds.find_ends(self._check_inside)
             self._check_limits()
             stop = self._reached_limit()
             if stop is not None or (self._checkpoint is not None and self._checkpoint.interrupts.requested):
-                raise _LimitReachedError(stop)
+                raise LimitReachedError(stop)
         self.result.stop = self.result.wanted(until_witnessed=False) or self.result.stop
 
     def _judge_liveness(self, graph: Graph) -> None:
@@ -210,11 +246,11 @@ class Search:
         stop = self._reached_limit() or self._limit_of_memory(growth)
         is_ending = stop is not None or self._checkpoint.interrupts.requested
         if is_ending or self._checkpoint.due:
-            self._save()
+            self._keep()
         if is_ending:
-            raise _LimitReachedError(stop)
+            raise LimitReachedError(stop)
 
-    def _save(self) -> None:
+    def _keep(self) -> None:
         if self._checkpoint is not None:
             self._report()
             self._checkpoint.save(self._rounds.level, self._rounds.following.blocks)
@@ -248,7 +284,7 @@ class Search:
 
     def _end_at(self, stop: Stop | None) -> None:
         if stop is not None:
-            raise _LimitReachedError(stop)
+            raise LimitReachedError(stop)
 
     def _limit_of_memory(self, growth: int) -> Stop | None:
         """Stop.MEMORY if this number of further bytes would exceed the limit of memory."""
