@@ -65,3 +65,20 @@ def scenarios_in(folder: Path) -> Write:
         return folder / name
 
     return write
+
+
+def saved_trace(folder: Path) -> Any:
+    """A saved trace as JSON: one of two servers leads."""
+    assert cli("--nodes", 2, "--grain", "oracle", "--traces", folder, "--format", "none").code == 0
+    (file,) = folder.glob("*.itf.json")
+    return json.loads(file.read_text())
+
+
+def changed(value: Any, path: tuple[str | int, ...], new: object) -> Any:
+    """A copy of a JSON value with another value at that path."""
+    copy = json.loads(json.dumps(value))
+    place = copy
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = new
+    return copy

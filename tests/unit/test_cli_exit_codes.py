@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from checker.cli.main import COMMANDS
-from tests.support.command_line import Ended, Write, cli, python_m_checker, scenarios_in
+from tests.support.command_line import Ended, Write, changed, cli, python_m_checker, saved_trace, scenarios_in
 
 SERVERS = "file: zoo-3.cfg\nservers: [1, 2, 3]\n"
 PASSES = SERVERS + "grain: oracle\nsometimes: [AllSettled]\n"
@@ -274,29 +274,14 @@ def test_150_before_anything_is_run_if_one_scenario_of_several_is_wrong(scenario
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return a saved trace as JSON: one of two servers leads."""
-    folder = tmp_path_factory.mktemp("traces")
-    assert cli("--nodes", 2, "--grain", "oracle", "--traces", folder, "--format", "none").code == 0
-    (file,) = folder.glob("*.itf.json")
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return saved_trace(tmp_path_factory.mktemp("traces"))
 
 
 def test_the_trace_that_the_next_tests_spoil_replays(trace: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "t.itf.json").write_text(json.dumps(trace))
 
     assert cli("replay", tmp_path / "t.itf.json").code == 0
-
-
-def changed(trace: Any, path: tuple[str | int, ...], value: object) -> Any:
-    """A copy of a JSON value with another value at that path."""
-    copy = json.loads(json.dumps(trace))
-    place = copy
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return copy
 
 
 SOURCE = ("#meta", "source")

@@ -253,14 +253,6 @@ def test_a_file_says_that_the_second_engine_agreed(scenario: Write) -> None:
 # -- traces --------------------------------------------------------------------------------------------------
 
 
-def test_mermaid_shows_the_violation_as_a_sequence_diagram_after_the_report(scenario: Write) -> None:
-    ended = cli("run", scenario(VIOLATED), "--format", "mermaid")
-
-    assert ended.lines[0].startswith("violated: ")
-    diagram = ended.out[ended.out.index("sequenceDiagram") :]
-    assert all(f"server.{sid}" in diagram for sid in (1, 2, 3))
-
-
 def test_itf_shows_the_same_trace_as_json_holds(scenario: Write) -> None:
     text = cli("run", scenario(VIOLATED), "--format", "itf").out
     (run,) = cli("run", scenario(VIOLATED), "--json").data["runs"]

@@ -19,7 +19,7 @@ from checker.engine import Stop
 from checker.report import text as report_text
 from checker.scenario import bundled
 from checker.traces.formats import FORMATS
-from tests.support.command_line import Ended, Write, cli, python_m_checker, scenarios_in, zoo_cfg
+from tests.support.command_line import Ended, Write, changed, cli, python_m_checker, saved_trace, scenarios_in, zoo_cfg
 
 PASSES = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [AllSettled]\nexpect: passed\n"
 
@@ -271,23 +271,8 @@ def test_any_bytes_as_a_trace_are_refused(folder: Path, content: bytes) -> None:
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A saved trace as JSON: one of two servers is elected."""
-    folder = tmp_path_factory.mktemp("traces")
-    assert cli("--nodes", 2, "--grain", "oracle", "--traces", folder, "--format", "none").code == 0
-    (file,) = folder.glob("*.itf.json")
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
-
-
-def changed(trace: Any, path: tuple[str | int, ...], value: object) -> Any:
-    """Return a copy of a JSON value with another value at that path."""
-    copy = json.loads(json.dumps(trace))
-    place = copy
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return copy
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return saved_trace(tmp_path_factory.mktemp("traces"))
 
 
 def paths_in(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:

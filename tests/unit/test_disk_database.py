@@ -213,12 +213,6 @@ def test_a_snapshot_of_3_4_has_no_configuration_and_a_standalone_server_adds_non
     assert directory.load().tree.children("/zookeeper") == {"quota"}
 
 
-def test_transactions_without_a_snapshot_are_refused(directory: Directory) -> None:
-    directory.log(1, 2)
-    with pytest.raises(DataError, match=r"log\.1: there are transactions, but .* has no snapshot"):
-        directory.load()
-
-
 def test_a_gap_between_snapshot_and_log_is_refused(directory: Directory) -> None:
     directory.snapshot(2)
     directory.log(4, 5)

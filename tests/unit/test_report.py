@@ -55,12 +55,6 @@ def words(lines: list[str]) -> list[str]:
     return [" ".join(line.split()) for line in lines]
 
 
-def test_the_verdict_is_the_first_line():
-    assert lines_of(a_run(stop=Stop.FOUND, found=("Safe",)))[0] == (
-        "violated: Safe at depth 2: two lead (leaders = [2, 3])"
-    )
-
-
 def test_grain_bounds_and_limits_are_named():
     lines = words(lines_of(a_run()))
     assert lines[lines.index("pair") :][:4] == [
@@ -112,11 +106,6 @@ def test_the_search_is_told_with_its_cost():
         assert part in told
 
 
-def test_counts_by_level_come_on_request():
-    assert "new states at each depth" not in lines_of(a_run())
-    assert words(lines_of(a_run(), levels=True))[-3:] == ["0 1", "1 2", "2 3"]
-
-
 @pytest.mark.parametrize("stop", list(Stop))
 def test_no_success_beside_a_violation_and_nothing_exhausted_after_a_bound(stop):
     violated = "\n".join(lines_of(a_run(stop=stop, found=("Safe",))))
@@ -126,34 +115,9 @@ def test_no_success_beside_a_violation_and_nothing_exhausted_after_a_bound(stop)
         assert "exhausted" not in "\n".join(lines_of(a_run(stop=stop)))
 
 
-def test_a_run_of_a_set_is_one_line():
-    run = a_run(stop=Stop.FOUND, found=("Safe",))
-    job = job_for(run, Verdict.VIOLATED)
-    assert summary_line(job, run, judge(job, run), (6, 6)) == (
-        "pair    fine                6      2  violated (as expected)"
-    )
-
-
 def test_a_run_that_could_not_begin_has_a_line_too():
     job = job_for(a_run())
     assert summary_line(job, None, refuse("no such file"), (4, 4)).split() == ["pair", "fine", "-", "-", "error"]
-
-
-def test_no_control_characters_are_written_to_a_pipe():
-    out = io.StringIO()
-    run = a_run()
-    job = job_for(run)
-    print_report(job, run, judge(job, run), console=Console(file=out, force_terminal=False))
-    assert "\x1b" not in out.getvalue()
-    assert out.getvalue().splitlines() == report_lines(job, run, judge(job, run))
-
-
-def test_a_terminal_gets_colours():
-    out = io.StringIO()
-    run = a_run()
-    console = Console(file=out, force_terminal=True, color_system="standard")
-    print_report(job_for(run), run, judge(job_for(run), run), console=console)
-    assert "\x1b[1;32mpassed" in out.getvalue()
 
 
 def test_a_warning_is_coloured_by_what_happened_and_not_by_its_words():
