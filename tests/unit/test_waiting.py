@@ -3,20 +3,7 @@
 import numpy as np
 import pytest
 
-from checker.engine import (
-    Actor,
-    Column,
-    Limits,
-    Model,
-    Move,
-    Outcome,
-    Read,
-    Rule,
-    Send,
-    Stop,
-    plain,
-    search,
-)
+from checker.engine import Actor, Column, Limits, Model, Move, Outcome, Read, Rule, Send, Stop, plain, search
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import disagreements
 from checker.engine.states import waiting
