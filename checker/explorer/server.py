@@ -87,7 +87,7 @@ class Handlers:
     """
 
     def __init__(self, jobs: Iterable[tuple[Job, str]] = ()) -> None:
-        self._first = {each.key: each for each in (_opened(job, folder) for job, folder in jobs)}
+        self._first = {item.key: item for item in (_opened(job, folder) for job, folder in jobs)}
         self._loaded: OrderedDict[str, OpenJob] = OrderedDict()
         self._lock, self._searches = threading.Lock(), threading.BoundedSemaphore(SEARCHES)
         self._start: tuple[str, tuple[int, ...]] | None = None
@@ -100,9 +100,9 @@ class Handlers:
             opened = [*self._first.values(), *self._loaded.values()]
         key, path = self._start or (opened[0].key if opened else "", ())
         return {
-            "jobs": [views.job_view(each.job, each.key, each.folder) for each in opened],
+            "jobs": [views.job_view(item.job, item.key, item.folder) for item in opened],
             "start": {"job": key, "path": list(path)},
-            "formats": [{"name": each.name, "suffix": each.suffix} for each in FORMATS.values()],
+            "formats": [{"name": item.name, "suffix": item.suffix} for item in FORMATS.values()],
         }
 
     def _open(self, key: str) -> OpenJob:
@@ -117,12 +117,12 @@ class Handlers:
     def _add(self, job: Job, folder: str = "") -> OpenJob:
         opened = _opened(job, folder)
         with self._lock:
-            known = self._first.get(opened.key) or self._loaded.pop(opened.key, None) or opened
+            known_job = self._first.get(opened.key) or self._loaded.pop(opened.key, None) or opened
             if opened.key not in self._first:
-                self._loaded[opened.key] = known
+                self._loaded[opened.key] = known_job
                 if len(self._loaded) > LOADED:
                     self._loaded.popitem(last=False)
-        return known
+        return known_job
 
     # -- walks -----------------------------------------------------------------------------------------------
 
@@ -160,12 +160,12 @@ class Handlers:
     def refine(self, request: RefineRequest) -> dict[str, Json]:
         """Return a walk that ends in a finding, refined to the finer grain. Raises BadRequestError."""
         opened = self._open(request.job)
-        found = self._found(opened, opened.walks.path(request.path), request.finding)
-        if opened.job.refinement is None or found is None:
+        run = self._found(opened, opened.walks.path(request.path), request.finding)
+        if opened.job.refinement is None or run is None:
             raise BadRequestError("only a run by the oracle that ends in a finding can be shown message by message")
         with self._search():
             try:
-                job, fine = opened.job.refinement.found(found)
+                job, fine = opened.job.refinement.found(run)
             except NotRefinedError as error:
                 raise BadRequestError(
                     f"this run cannot be shown message by message: {error}", HTTPStatus.UNPROCESSABLE_ENTITY
@@ -183,8 +183,8 @@ class Handlers:
             raise BadRequestError(f"unknown format {form[:40]!r}; write one of {', '.join(FORMATS)}")
         opened = self._open(job)
         steps = opened.walks.path(path)
-        found = self._found(opened, steps, finding)
-        trace = trace_of(opened.job, found) if found else walk_of(opened.job, steps)
+        run = self._found(opened, steps, finding)
+        trace = trace_of(opened.job, run) if run else walk_of(opened.job, steps)
         try:
             return FORMATS[form], trace, FORMATS[form].view(trace)
         except ValueError as error:
@@ -194,13 +194,13 @@ class Handlers:
         """Return the finding of that name at the end of a run: the gravest for a name of None, None for NOTHING."""
         if name == NOTHING:
             return None
-        found = opened.walks.findings(path)
+        runs = opened.walks.findings(path)
         if name is None:
-            return found[0] if found else None
-        for each in found:
-            if each.prop.name == name:
-                return each
-        instead = f", but in one of {', '.join(each.prop.name for each in found)}" if found else ""
+            return runs[0] if runs else None
+        for run in runs:
+            if run.prop.name == name:
+                return run
+        instead = f", but in one of {', '.join(run.prop.name for run in runs)}" if runs else ""
         raise BadRequestError(f"this walk ends in no finding of {name[:80]}{instead}")
 
     # -- searches --------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Handlers:
         with self._search():
             explored = search_whole(opened.job, progress)
         judgement = judge(opened.job, explored, opened.job.actions)
-        found = sorted(explored.found.values(), key=lambda each: (each.prop.kind is Kind.SOMETIMES, each.depth))
+        runs = sorted(explored.found.values(), key=lambda run: (run.prop.kind is Kind.SOMETIMES, run.depth))
         return {
             "verdict": judgement.verdict.value,
             "sentence": judgement.sentence,
@@ -234,8 +234,7 @@ class Handlers:
             "states": explored.states,
             "depth": explored.depth,
             "found": [
-                {**views.finding_view(opened.job, each), "path": list(opened.walks.ordinals(each.path))}
-                for each in found
+                {**views.finding_view(opened.job, run), "path": list(opened.walks.ordinals(run.path))} for run in runs
             ],
         }
 
@@ -282,11 +281,12 @@ class _Handler(PageHandler):
         parameters = {name: values[0] for name, values in query_values.items()}
         handlers = self.server.handlers
         path, form = read_path(parameters.get("path", "")), parameters.get("format", "")
-        made, trace, text = handlers.file(parameters.get("job", ""), path, form, parameters.get("as"))
+        layout, trace, text = handlers.file(parameters.get("job", ""), path, form, parameters.get("as"))
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", f"{trace.job} {trace.prop or 'walked'}").strip("-")[:LONGEST_NAME]
-        kind = TYPES.get(made.suffix, "text/plain")
-        shown = "inline" if "show" in parameters else "attachment"
-        headers = {"Content-Disposition": f'{shown}; filename="{stem}.{made.suffix}"', "Content-Security-Policy": ALONE}
+        kind = TYPES.get(layout.suffix, "text/plain")
+        disposition = "inline" if "show" in parameters else "attachment"
+        disposition = f'{disposition}; filename="{stem}.{layout.suffix}"'
+        headers = {"Content-Disposition": disposition, "Content-Security-Policy": ALONE}
         self._send(text.encode("utf-8", "backslashreplace"), f"{kind}; charset=utf-8", headers=headers)
 
     def _post(self) -> None:

@@ -70,8 +70,8 @@ def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
 def _about(source: Mapping[str, Json]) -> str:
     """The description in a scenario; empty if the job does not come from a scenario."""
     text = _scenario(source).get("text")
-    written = read_yaml(text, "").value if isinstance(text, str) else None
-    return str(written.get("about") or "") if isinstance(written, dict) else ""
+    content = read_yaml(text, "").value if isinstance(text, str) else None
+    return str(content.get("about") or "") if isinstance(content, dict) else ""
 
 
 def _scenario(source: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -84,29 +84,25 @@ def _scenario(source: Mapping[str, Json]) -> Mapping[str, Json]:
 def walk_view(job: Job, key: str, walks: Walks, ordinals: tuple[int, ...]) -> dict[str, Json]:
     """The view of a walk. Raises BadRequestError for a move that is not possible."""
     path = walks.path(ordinals)
-    found = walks.findings(path)
-    trace = trace_of(job, found[0]) if found else walk_of(job, path)
+    runs = walks.findings(path)
+    trace = trace_of(job, runs[0]) if runs else walk_of(job, path)
     row, last = path[-1].row, trace.steps[-1]
     return {
         "job": key,
         "path": list(ordinals),
         "link": link_of(key, ordinals, check_of(trace)),
-        "picture": picture_view(trace),
+        # The page has the style and the heading itself.
+        "picture": picture(trace, heading=False, selected=trace.depth, prefix="p-", styled=False),
         "lanes": _lanes(last),
         "properties": [_property(job, prop, row, trace) for prop in job.model.properties],
-        "findings": [finding_view(job, each) for each in found],
-        "moves": [_move(job, walks, path, last, n, *each) for n, each in enumerate(walks.next(row))],
+        "findings": [finding_view(job, item) for item in runs],
+        "moves": [_move(job, walks, path, last, n, *item) for n, item in enumerate(walks.next(row))],
     }
 
 
 def link_of(key: str, ordinals: tuple[int, ...], check: str) -> str:
     """The link to a walk; its last part is the check of the end."""
     return f"{key}/{write_path(ordinals)}/{check}"
-
-
-def picture_view(trace: Trace) -> str:
-    """The picture of a walk without style and heading; the page has both itself."""
-    return picture(trace, heading=False, selected=trace.depth, prefix="p-", styled=False)
 
 
 def finding_view(job: Job, found: Discovery) -> dict[str, Json]:
@@ -141,8 +137,8 @@ def _lanes(step: TraceStep) -> list[Json]:
 
 
 def _value_text(value: Json) -> str:
-    shown = show(value)
-    return shown[1:-1] if isinstance(value, dict) and shown.startswith("{") else shown
+    text = show(value)
+    return text[1:-1] if isinstance(value, dict) and text.startswith("{") else text
 
 
 def _property(job: Job, prop: Property, row: Row, trace: Trace) -> dict[str, Json]:

@@ -146,12 +146,12 @@ class Walks:
             if row in self._known:
                 self._known.move_to_end(row)
                 return self._known[row]
-        found = tuple(successors(self.model, row))
+        moves = tuple(successors(self.model, row))
         with self._lock:
-            self._known[row] = found
+            self._known[row] = moves
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-        return found
+        return moves
 
     def path(self, ordinals: Sequence[int]) -> Path:
         """The steps of a walk; the first has no move. Raises BadRequestError for an ordinal without a move."""
@@ -159,8 +159,8 @@ class Walks:
         for number, ordinal in enumerate(ordinals, 1):
             moves = self.next(path[-1].row)
             if ordinal >= len(moves):
-                there = f"only {len(moves)} can happen" if moves else "nothing can happen"
-                raise BadRequestError(f"step {number} is move number {ordinal}, and {there} there; begin anew")
+                choice = f"only {len(moves)} can happen" if moves else "nothing can happen"
+                raise BadRequestError(f"step {number} is move number {ordinal}, and {choice} there; begin anew")
             path.append(Step(*moves[ordinal]))
         return tuple(path)
 
@@ -177,8 +177,8 @@ class Walks:
 
     def findings(self, path: Path) -> list[Discovery]:
         """The findings at the end of a run, the gravest first."""
-        found = [each for prop in self.model.properties for each in self._finding(prop, path)]
-        return sorted(found, key=lambda each: GRAVEST.index(each.prop.kind))
+        runs = [run for prop in self.model.properties for run in self._finding(prop, path)]
+        return sorted(runs, key=lambda run: GRAVEST.index(run.prop.kind))
 
     def _finding(self, prop: Property, path: Path) -> Iterator[Discovery]:
         if prop.kind.is_liveness:
@@ -221,8 +221,8 @@ class Walks:
             key = prop.name, path[number].row
             is_lost = self._lost.get(key)
             if is_lost is None:
-                left = lasso.remains(self.model, prop, path[number].row)
-                is_lost = left.whole and not left.goal
+                rest = lasso.remains(self.model, prop, path[number].row)
+                is_lost = rest.whole and not rest.goal
                 if len(self._lost) >= REMEMBERED:
                     self._lost.clear()  # clears entries of other threads too; this call reads none of them again
                 self._lost[key] = is_lost
@@ -284,10 +284,10 @@ def _state(job: Job, goal: Goal) -> Property | None:
         )
     if not isinstance(goal, PropertyGoal):
         return None
-    known = {prop.name: prop for prop in job.model.properties}
-    if goal.name not in known:
-        raise BadRequestError(f"unknown property {goal.name!r}; the known ones are {', '.join(known) or 'none'}")
-    prop = known[goal.name]
+    properties = {prop.name: prop for prop in job.model.properties}
+    if goal.name not in properties:
+        raise BadRequestError(f"unknown property {goal.name!r}; the known ones are {', '.join(properties) or 'none'}")
+    prop = properties[goal.name]
     return prop if prop.kind is Kind.FINAL else replace(prop, kind=Kind.SOMETIMES)
 
 
@@ -301,18 +301,18 @@ def by_tables(job: Job, row: Row, goal_property: Property, progress: ProgressCal
     ahead = replace(job, model=model, until_witnessed=True)
     limits = Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=SECONDS)
     explored = _explored(ahead, limits, progress)
-    found = explored.found.get(goal_property.name)
-    if found is not None:
-        return SearchResult(Walks(model).ordinals(found.path), explored.states, found.depth)
+    run = explored.found.get(goal_property.name)
+    if run is not None:
+        return SearchResult(Walks(model).ordinals(run.path), explored.states, run.depth)
     whole = explored.stop is Stop.EXHAUSTED
     return SearchResult(None, explored.states, explored.depth, whole, "" if whole else LIMITS[explored.stop])
 
 
 def search_whole(job: Job, progress: ProgressCallback) -> Exploration:
     """Explore the whole space, within the limits of the job and of the page. Raises BadRequestError."""
-    own, memory = job.limits, free_memory(SHARE_OF_MEMORY)
-    seconds = min(own.seconds or WHOLE_SECONDS, WHOLE_SECONDS)
-    limits = Limits(own.depth, own.states, min(own.memory or memory, memory), seconds)
+    asked_limits, memory = job.limits, free_memory(SHARE_OF_MEMORY)
+    seconds = min(asked_limits.seconds or WHOLE_SECONDS, WHOLE_SECONDS)
+    limits = Limits(asked_limits.depth, asked_limits.states, min(asked_limits.memory or memory, memory), seconds)
     return _explored(job, limits, progress)
 
 
@@ -349,18 +349,18 @@ def by_plain_steps(job: Job, row: Row, goal: Goal, progress: ProgressCallback, s
     level, depth, began, reported = [row], 0, time.monotonic(), 0.0
     while level:
         following: list[Row] = []
-        for number, here in enumerate(level):
+        for number, state in enumerate(level):
             if number % LOOK_EVERY == 0 and (now := time.monotonic()) - reported > REPORT_EVERY:
                 reported = now
                 stop = Stop.TIME if now - began > SECONDS else None
                 stop = stop if progress(len(parents), depth) else Stop.INTERRUPTED
                 if stop is not None:
                     return SearchResult(None, len(parents), depth, why=LIMITS[stop])
-            for ordinal, (move, after) in enumerate(successors(job.model, here)):
+            for ordinal, (move, after) in enumerate(successors(job.model, state)):
                 if _is_found(job, goal, move, after):
-                    return SearchResult((*ordinals(parents, here), ordinal), len(parents), depth + 1)
+                    return SearchResult((*ordinals(parents, state), ordinal), len(parents), depth + 1)
                 if after not in parents:
-                    parents[after] = (here, ordinal)
+                    parents[after] = (state, ordinal)
                     following.append(after)
             if len(parents) > states:
                 why = f"by plain steps no more than {states:,} states are looked at"

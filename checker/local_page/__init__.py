@@ -137,11 +137,11 @@ def assets_of(package: str) -> dict[str, tuple[str, bytes]]:
 
     The style of pictures is that of traces.
     """
-    folders = (files(each).joinpath("assets") for each in (__package__, package))
-    found = {f"/{each.name}": each.read_bytes() for folder in folders for each in folder.iterdir()}
-    found |= {"/": found.pop("/index.html"), "/picture.css": STYLE.encode()}
-    suffixes = {path: path.rpartition(".")[2] if path != "/" else "html" for path in found}
-    return {path: (f"{TYPES[suffixes[path]]}; charset=utf-8", found[path]) for path in found}
+    folders = (files(file).joinpath("assets") for file in (__package__, package))
+    assets = {f"/{file.name}": file.read_bytes() for folder in folders for file in folder.iterdir()}
+    assets |= {"/": assets.pop("/index.html"), "/picture.css": STYLE.encode()}
+    suffixes = {path: path.rpartition(".")[2] if path != "/" else "html" for path in assets}
+    return {path: (f"{TYPES[suffixes[path]]}; charset=utf-8", assets[path]) for path in assets}
 
 
 class PageHandler(BaseHTTPRequestHandler):

@@ -119,8 +119,8 @@ class PlanFilesRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     @property
     def command_line(self) -> list[str]:
         """The question as arguments of `checker rollout`."""
-        named = [f"--{SETS[name]}={name}" for name in SETS if name != "now" or self.now]
-        return [*named, *(f"--{name}={value}" if value else f"--{name}" for name, value in self.options)]
+        sets = [f"--{SETS[name]}={name}" for name in SETS if name != "now" or self.now]
+        return [*sets, *(f"--{name}={value}" if value else f"--{name}" for name, value in self.options)]
 
     @property
     def command(self) -> str:
@@ -172,10 +172,10 @@ def read_question(request: PlanFilesRequest, options: argparse.Namespace) -> Pla
             options.old = _placed(Path(root), "before", request.before)
             options.new = _placed(Path(root), "after", request.after)
             options.now = _placed(Path(root), "now", request.now) if request.now else None
-            asked: PlanRequest = without(request_of(options), f"{root}/")
+            question: PlanRequest = without(request_of(options), f"{root}/")
         except ConfigError as error:
             raise refusal_of(error, f"{root}/") from None
-        return asked
+        return question
 
 
 def refusal_of(error: ConfigError, root: str = "") -> BadRequestError:
@@ -191,12 +191,12 @@ def _placed(root: Path, name: str, given: Sequence[UploadedFile]) -> str:
         raise BadRequestError(f"there are no files {name} the change; drop some, or paste the text of one", field=name)
     folder = root / name
     folder.mkdir()
-    paths = {_path(name, each.name): each.text for each in given}
+    paths = {_path(name, file.name): file.text for file in given}
     if len(paths) < len(given):
-        names = [each.name for each in given]
-        twice = next(each for each in names if names.count(each) > 1)
+        names = [file.name for file in given]
+        repetition = next(file for file in names if names.count(file) > 1)
         right = "choose the folder that has all of them (1/zoo.cfg), or name them zoo-1.cfg, zoo-2.cfg"
-        raise BadRequestError(f"two files have the name {twice}; {right}", field=name)
+        raise BadRequestError(f"two files have the name {repetition}; {right}", field=name)
     for path, text in paths.items():
         place = folder / path
         try:
@@ -224,9 +224,9 @@ def without(value: Any, part: str) -> Any:
     if isinstance(value, str):
         return value.replace(part, "")
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(without(each, part) for each in value)
+        return tuple(without(item, part) for item in value)
     if isinstance(value, Mapping):
-        return {key: without(each, part) for key, each in value.items()}
+        return {key: without(item, part) for key, item in value.items()}
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **_changed(value, value.__struct_fields__, part))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -236,8 +236,8 @@ def without(value: Any, part: str) -> Any:
 
 
 def _changed(value: object, names: Sequence[str], part: str) -> dict[str, Any]:
-    made = {name: without(getattr(value, name), part) for name in names}
-    return {name: each for name, each in made.items() if each != getattr(value, name)}
+    values = {name: without(getattr(value, name), part) for name in names}
+    return {name: item for name, item in values.items() if item != getattr(value, name)}
 
 
 FENCE = re.compile(r"(`{3,})")
@@ -250,8 +250,10 @@ def to_html(markdown: str, pictures: Sequence[str]) -> str:
     """The HTML of an answer. `pictures` are SVG elements, one for each Mermaid block, in the order of these."""
     renderer = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     renderer.add_render_rule("fence", _fence)
-    left = {PICTURES: iter(pictures)}
-    return "".join(part if is_html else _rendered(renderer, part, left) for is_html, part in _split_at_folds(markdown))
+    environment = {PICTURES: iter(pictures)}
+    return "".join(
+        part if is_html else _rendered(renderer, part, environment) for is_html, part in _split_at_folds(markdown)
+    )
 
 
 def _rendered(renderer: MarkdownIt, markdown: str, env: dict[str, Iterator[str]]) -> str:
@@ -286,9 +288,9 @@ def _fence(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[Any, Any]
 ) -> str:
     token = tokens[index]
-    drawn = next(env[PICTURES], None) if token.info == "mermaid" else None
-    if drawn is not None:
-        return f'<figure class="picture" tabindex="0" aria-label="The run as a picture">{drawn}</figure>\n'
+    picture = next(env[PICTURES], None) if token.info == "mermaid" else None
+    if picture is not None:
+        return f'<figure class="picture" tabindex="0" aria-label="The run as a picture">{picture}</figure>\n'
     return renderer.fence(tokens, index, options, env)
 
 
@@ -309,10 +311,10 @@ class PlannerHandlers:
         runs = _Told(self._run, options.budget, progress)
         try:
             with ended_by(runs.check):
-                asked = read_question(request, options)
-                answer = self._answers.load(asked)
-                kept = answer is not None
-                return _view(answer or self._judge(asked, runs), request.command, kept=kept)
+                question = read_question(request, options)
+                answer = self._answers.load(question)
+                is_kept = answer is not None
+                return _view(answer or self._judge(question, runs), request.command, kept=is_kept)
         except ConfigError as error:
             raise refusal_of(error) from None
         except (OrderError, UndecidedError, ModelError) as error:
@@ -321,9 +323,9 @@ class PlannerHandlers:
 
     def _judge(self, asked: PlanRequest, runs: _Told) -> RenderedAnswer:
         with slot(self._busy, BUSY):
-            made = plan(asked, runs.run)
-            answer = rendered(made)
-        self._answers.save(made, answer)
+            judged_plan = plan(asked, runs.run)
+            answer = rendered(judged_plan)
+        self._answers.save(judged_plan, answer)
         return answer
 
 

@@ -118,8 +118,8 @@ class AbstractSteps(Fact, frozen=True):
 
 def named(broken: Sequence[Broken]) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The clause of a finding, the first broken condition, and the others as its values. `broken` has at least one."""
-    (action, condition), *others = broken
-    return f"{action}: {condition}", tuple((f"and at {name}", also) for name, also in others)
+    (action, condition), *rest = broken
+    return f"{action}: {condition}", tuple((f"and at {name}", also) for name, also in rest)
 
 
 class Reign(msgspec.Struct, frozen=True):
@@ -174,13 +174,13 @@ class ReignHistory(msgspec.Struct, frozen=True):
 
     def entered_by(self, server: Sid, epoch: int) -> ReignKey:
         """The reign of an epoch that concerns this server; the server 0 stands for one that is not known."""
-        own = (r.key for r in self.known if r.key[0] == epoch and (server in r.learners or server == r.key[1]))
-        return next(own, (epoch, 0))
+        keys = (r.key for r in self.known if r.key[0] == epoch and (server in r.learners or server == r.key[1]))
+        return next(keys, (epoch, 0))
 
     def with_reign(self, reign: Reign) -> ReignHistory:
         """These with another value of one reign."""
-        others = (each for each in self.known if each.key != reign.key)
-        return replace(self, known=tuple(sorted((*others, reign), key=lambda each: each.key)))
+        rest = (known_reign for known_reign in self.known if known_reign.key != reign.key)
+        return replace(self, known=tuple(sorted((*rest, reign), key=lambda known_reign: known_reign.key)))
 
     def left_by(self, server: Sid) -> ReignHistory:
         """These after a server has stopped to lead or to follow."""
@@ -188,7 +188,7 @@ class ReignHistory(msgspec.Struct, frozen=True):
 
     def needed(self) -> ReignHistory:
         """These without the values that no later condition reads."""
-        return replace(self, known=tuple(_needed(each) for each in self.known if each.learners or not each.over))
+        return replace(self, known=tuple(_needed(reign) for reign in self.known if reign.learners or not reign.over))
 
 
 def _left(reign: Reign, server: Sid) -> Reign:
@@ -212,18 +212,18 @@ def abstract_steps(before: Server, event: Event | None, after: Server, effects: 
     calls = [*_of_leader(before, event, after, effects), *_of_learner(before, event, after, effects)]
     if _ended(before, after):
         calls.append(AbstractAction(Name.LEAVE, NO_REIGN))
-    known = any(call.name is not Name.LEAVE for call in calls)
-    if not known and disks[0] != disks[1]:
+    is_concerned = any(call.name is not Name.LEAVE for call in calls)
+    if not is_concerned and disks[0] != disks[1]:
         calls.insert(0, AbstractAction(Name.SYNCHRONISE, _reign(before), disks[1].last))
     return AbstractSteps(before.sid, disks[0], tuple(calls), disks[1]) if calls else None
 
 
 def _ended(before: Server, after: Server) -> bool:
     """The server stops to lead or to follow, or begins with another leader in the same step."""
-    part, then = before.zab, after.zab
+    part, after_part = before.zab, after.zab
     if isinstance(part, Leader):
-        return part.phase is not LeaderPhase.FOLLOWERINFO and not isinstance(then, Leader)
-    return isinstance(part, Learner) and bool(part.epoch) and not isinstance(then, Learner)
+        return part.phase is not LeaderPhase.FOLLOWERINFO and not isinstance(after_part, Leader)
+    return isinstance(part, Learner) and bool(part.epoch) and not isinstance(after_part, Learner)
 
 
 def _reign(server: Server) -> ReignKey:
@@ -245,13 +245,13 @@ def _of_leader(before: Server, event: Event | None, after: Server, effects: Effe
     phase = LeaderPhase.FOLLOWERINFO if old is None else old.phase
     if phase is LeaderPhase.FOLLOWERINFO is not now.phase:
         yield AbstractAction(Name.BEGIN, reign, view=after.view)
-    counted = frozenset((before.sid,) if old is None or phase is LeaderPhase.FOLLOWERINFO else old.counted)
-    yield from _established(reign, counted | {source}, after.durable.last_zxid, effects)
+    acks = frozenset((before.sid,) if old is None or phase is LeaderPhase.FOLLOWERINFO else old.counted)
+    yield from _established(reign, acks | {source}, after.durable.last_zxid, effects)
     yield from _voided(reign, old, now, effects)
     if phase is not LeaderPhase.BROADCAST and now.phase is LeaderPhase.BROADCAST:
         alone = frozenset({before.sid, source})
         is_later = old is not None and phase is LeaderPhase.NEWLEADER_ACK
-        yield AbstractAction(Name.SERVE, reign, quorum=counted | {source} if is_later else alone)
+        yield AbstractAction(Name.SERVE, reign, quorum=acks | {source} if is_later else alone)
         yield AbstractAction(Name.BEGIN_BROADCAST, reign, make_zxid(now.epoch))
     yield from _broadcast(reign, old, before, after, source, effects)
 
@@ -278,11 +278,11 @@ def _voided(reign: ReignKey, old: Leader | None, now: Leader, effects: Effects) 
         if isinstance(effect, Send) and isinstance(effect.message, Diff | Trunc | Snap):
             learner, first = effect.peer, effect.message
             handler = None if old is None else old.handler(learner)
-            kept = first.zxid
+            limit = first.zxid
             if isinstance(first, Diff) and handler is not None and handler.last_zxid:
-                kept = handler.last_zxid
-            if not any(each.zxid > kept and learner in each.acks for each in now.outstanding):
-                yield AbstractAction(Name.VOID_ACKS, reign, kept, learner=learner)
+                limit = handler.last_zxid
+            if not any(proposal.zxid > limit and learner in proposal.acks for proposal in now.outstanding):
+                yield AbstractAction(Name.VOID_ACKS, reign, limit, learner=learner)
 
 
 def _broadcast(
@@ -300,7 +300,8 @@ def _broadcast(
             yield AbstractAction(Name.ACK, reign, txn.zxid)
     for fact in facts:
         if isinstance(fact, Committed):
-            acks = next((each.acks for each in old.outstanding if each.zxid == fact.txn.zxid), ()) if old else ()
+            outstanding = old.outstanding if old else ()
+            acks = next((proposal.acks for proposal in outstanding if proposal.zxid == fact.txn.zxid), ())
             yield AbstractAction(Name.COMMIT, reign, fact.txn.zxid, quorum=frozenset({*acks, source}))
 
 
@@ -312,20 +313,20 @@ def _of_learner(before: Server, event: Event | None, after: Server, effects: Eff
     if not isinstance(part, Learner) or not isinstance(before.zab, Learner):
         return
     reign = (part.epoch, part.leader)
-    sent = [effect.message for effect in effects if isinstance(effect, Send) and effect.peer == part.leader]
+    messages = [effect.message for effect in effects if isinstance(effect, Send) and effect.peer == part.leader]
     if isinstance(event, Receive) and isinstance(event.packet, LeaderInfo):
-        if any(isinstance(message, AckEpoch) for message in sent):
+        if any(isinstance(message, AckEpoch) for message in messages):
             yield AbstractAction(Name.FOLLOW, reign)
             if after.durable.accepted_epoch != before.durable.accepted_epoch:
                 yield AbstractAction(Name.PROMISE, reign)
         return
-    enters = after.durable.current_epoch != before.durable.current_epoch or _acknowledges(before.zab, after, sent)
+    enters = after.durable.current_epoch != before.durable.current_epoch or _acknowledges(before.zab, after, messages)
     grown = tuple(before.durable.txns) != tuple(after.durable.txns)
     if grown or enters or before.durable.last_zxid != after.durable.last_zxid:
         yield AbstractAction(Name.SYNCHRONISE, reign, after.durable.last_zxid)
     if enters:
         yield AbstractAction(Name.ENTER, reign)
-    for message in sent:
+    for message in messages:
         if isinstance(message, Ack) and counter_of(message.zxid):
             yield AbstractAction(Name.ACK, reign, message.zxid)
 
@@ -334,5 +335,5 @@ def _acknowledges(was: Learner, after: Server, sent: list[Message]) -> bool:
     """The learner sends the ACK of NEWLEADER in this step, and not that of UPTODATE."""
     now = after.zab
     first = was.phase is LearnerPhase.SYNCHRONIZATION
-    answered = any(isinstance(each, Ack) and each.zxid == make_zxid(was.epoch) for each in sent)
-    return answered and first and (now is None or isinstance(now, Learner))
+    acknowledges = any(isinstance(message, Ack) and message.zxid == make_zxid(was.epoch) for message in sent)
+    return acknowledges and first and (now is None or isinstance(now, Learner))

@@ -67,8 +67,8 @@ class FiniteZab(AbstractZab):
         self.member = lambda sid, quorum: sid in quorum
         self.zxid = lambda txn: txn.zxid
         # Reigns may share an epoch; a new transaction is of the one that proposes it.
-        own = {reign.key[0]: reign.key for reign in reigns.known} | {acting[0]: acting}
-        self.origin = lambda txn: own.get(epoch_of(txn.zxid), (epoch_of(txn.zxid), 0))
+        by_epoch = {reign.key[0]: reign.key for reign in reigns.known} | {acting[0]: acting}
+        self.origin = lambda txn: by_epoch.get(epoch_of(txn.zxid), (epoch_of(txn.zxid), 0))
         self.zero = NO_REIGN
 
     def every_member(self, q: Quorum, body: Callable[..., Any]) -> bool:
@@ -93,16 +93,16 @@ class FiniteState:
 
     def holds(self, name: str, *arguments: Any) -> bool:
         """Whether all conditions of an action hold; the state stays."""
-        kept = self.disk, self.reigns, self.source, self.current
+        saved = self.disk, self.reigns, self.source, self.current
         conditions = self._step(name, arguments, ())
-        self.disk, self.reigns, self.source, self.current = kept
+        self.disk, self.reigns, self.source, self.current = saved
         return all(conditions.values())
 
     def _step(self, name: str, arguments: tuple[Any, ...], more: tuple[Txn, ...]) -> dict[str, bool]:
-        known = {*self.disk.txns, *more}
+        all_txns = {*self.disk.txns, *more}
         for reign in self.reigns.known:
-            known.update(reign.initial, reign.history)
-        txns = tuple(sorted(known, key=lambda txn: (txn.zxid, str(txn.value))))
+            all_txns.update(reign.initial, reign.history)
+        txns = tuple(sorted(all_txns, key=lambda txn: (txn.zxid, str(txn.value))))
         sids = frozenset({self.sid}).union(*(_servers(reign) for reign in self.reigns.known))
         acting = next(
             (argument for argument in arguments if isinstance(argument, tuple) and len(argument) == 2), NO_REIGN
@@ -159,10 +159,10 @@ class FiniteState:
         log = tuple(txn for txn in txns if after.log(own, txn))
         disk = Disk(after.accepted(own), current[0], log, after.last(own))
         source = after.source(own)
-        known = []
+        reigns = []
         for reign in self.reigns.known:
             key = reign.key
-            known.append(
+            reigns.append(
                 replace(
                     reign,
                     began_in=after.began_in(key)[0],
@@ -180,7 +180,7 @@ class FiniteState:
                 )
             )
         self.disk, self.source, self.current = disk, source, current
-        self.reigns, self.unbegun = replace(self.reigns, known=tuple(known)), NO_REIGN
+        self.reigns, self.unbegun = replace(self.reigns, known=tuple(reigns)), NO_REIGN
 
 
 def _servers(reign: Reign) -> frozenset[Sid]:
@@ -246,8 +246,8 @@ def _take(state: FiniteState, call: AbstractAction, after: Disk) -> None:
                 state.act("accept", own, key[0])
         case Name.ESTABLISH:
             state.act(name, key, call.quorum)
-            begun = state.reigns.find(key)
-            if begun is not None and begun.initial != call.txns:
+            last_reign = state.reigns.find(key)
+            if last_reign is not None and last_reign.initial != call.txns:
                 state.broken.append((name, "the reign begins with the log of its server"))
             if any(r.established and r.key[0] == key[0] and r.key != key for r in state.reigns.known):
                 state.broken.append(("the premise", "quorums that establish one epoch meet"))
