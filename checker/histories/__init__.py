@@ -98,17 +98,17 @@ class Findings(msgspec.Struct, frozen=True):
         return Verdict.VACUOUS if self.vacuous else Verdict.PASSED
 
     def __str__(self) -> str:
-        counted = (
+        counts = (
             f"{self.operations} operations of {self.sessions} sessions: {self.acknowledged} acknowledged writes,"
             f" {self.synced} synced reads, {self.unknown} without an answer; {self.replicas} replicas compared"
         )
         longest = max((read.seconds for read in self.stale), default=0.0)
         excused = [f"{len(self.stale)} stale synced reads in windows of deposed leaders, the longest {longest:.3f} s"]
         gave_up = [f"undecided: {key}: the search for an order was given up" for key in self.undecided]
-        lines = [f"{self.verdict.value}: {counted}", *(excused if self.stale else []), *map(str, self.stale)]
+        lines = [f"{self.verdict.value}: {counts}", *(excused if self.stale else []), *map(str, self.stale)]
         if self.unmarked:
-            what = f"not judged: the order of {self.unmarked} operations whose replies have no zxid, such as"
-            gave_up.append(f"{what} {self.first_unmarked}")
+            subject = f"not judged: the order of {self.unmarked} operations whose replies have no zxid, such as"
+            gave_up.append(f"{subject} {self.first_unmarked}")
         return "\n".join([*lines, *gave_up, *map(str, self.violations)])
 
 
@@ -117,8 +117,8 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
     writes = Writes(history)
     synced = check_synced_reads(history)
     excused = {id(stale.read) for stale in synced.stale}
-    judged = {key: [op for op in each if _ordered(op, excused)] for key, each in history.by_key.items()}
-    violation, undecided = _linearizable(judged, bound)
+    constrained = {key: [op for op in ops if _ordered(op, excused)] for key, ops in history.by_key.items()}
+    violation, undecided = _linearizable(constrained, bound)
     violations = [violation]
     violations += [check_zxids(history, writes), check_sessions(history, writes), synced.violation]
     violations.append(check_replicas(history, writes))
@@ -165,11 +165,11 @@ def _linearizable(
     """The first violation, and the keys whose search gave up before it."""
     undecided: list[str] = []
     for key, operations in by_key.items():
-        found = linearizable.check(operations, bound, object_)
-        if isinstance(found, NoAnswer):
+        answer = linearizable.check(operations, bound, object_)
+        if isinstance(answer, NoAnswer):
             undecided.append(key)
-        elif found is not None:
-            return found, tuple(undecided)
+        elif answer is not None:
+            return answer, tuple(undecided)
     return None, tuple(undecided)
 
 

@@ -97,8 +97,8 @@ def _registers(entries: list[_Map], path: Path) -> dict[str, list[RegisterOperat
     pending: dict[str, tuple[int, _Map]] = {}
     for number, entry in enumerate(entries):
         process, kind = entry[":process"], entry[":type"]
-        asked = pending[process][1][":f"] if process in pending else None
-        if asked != (None if kind == ":invoke" else entry[":f"]):
+        invoked = pending[process][1][":f"] if process in pending else None
+        if invoked != (None if kind == ":invoke" else entry[":f"]):
             right = "a process has one operation at a time, from :invoke to :ok, :fail or :info with the same :f"
             raise ClientHistoryError(f"{path}:{entry.line}: {excerpt(notation(entry))} does not fit here; {right}")
         if kind == ":invoke":

@@ -177,24 +177,24 @@ class _OrderSearch:
         by_invocation = sorted(operations, key=lambda operation: operation.invoked)
         self.known = [operation for operation in by_invocation if operation.outcome != "unknown"]
         self.unknown = [op for op in by_invocation if op.outcome == "unknown" and op.is_write]
-        seen = {op.value for op in self.known if not op.is_write}
-        seen |= {op.expected for op in by_invocation if isinstance(op, RegisterOperation)}
+        values = {op.value for op in self.known if not op.is_write}
+        values |= {op.expected for op in by_invocation if isinstance(op, RegisterOperation)}
         unread = UNREAD
-        while unread in seen:
+        while unread in values:
             unread += "*"
-        self.unknown = [op if op.value in seen else _unread(op, unread) for op in self.unknown]
+        self.unknown = [op if op.value in values else _unread(op, unread) for op in self.unknown]
 
     def candidates(self, at: _Configuration) -> tuple[list[int], list[int]]:
         """The answered and the unanswered operations that may be next in the order."""
-        known: list[int] = []
+        places: list[int] = []
         earliest = math.inf
         for index in range(at.base, len(self.known)):
             if self.known[index].invoked > earliest:
                 break
             if not at.ahead >> (index - at.base) & 1:
-                known.append(index)
+                places.append(index)
                 earliest = min(earliest, self.known[index].end)
-        return known, self._distinct(at.unanswered, earliest)
+        return places, self._distinct(at.unanswered, earliest)
 
     def _distinct(self, placed: int, earliest: float) -> list[int]:
         chosen: list[int] = []
@@ -211,22 +211,22 @@ class _OrderSearch:
 
     def successors(self, at: _Configuration) -> Iterator[tuple[Operation, _Configuration]]:
         """The ways to place one further operation; the answered operations are first."""
-        known, unknown = self.candidates(at)
-        for index in known:
+        places, unknown = self.candidates(at)
+        for index in places:
             operation = self.known[index]
             if _observes(operation) and self.object.agrees(operation, at.state):
                 yield operation, self._with(at, index, at.state)
                 return
-        for index in known:
+        for index in places:
             operation = self.known[index]
-            left = None if _observes(operation) else self.object.written(operation, at.state)
-            if left is not None:
-                yield operation, self._with(at, index, left[0])
+            state = None if _observes(operation) else self.object.written(operation, at.state)
+            if state is not None:
+                yield operation, self._with(at, index, state[0])
         for index in unknown:
-            left = self.object.written(self.unknown[index], at.state)
-            if left is not None:
+            state = self.object.written(self.unknown[index], at.state)
+            if state is not None:
                 placed = at.unanswered | 1 << index
-                yield self.unknown[index], _Configuration(at.base, at.ahead, placed, left[0])
+                yield self.unknown[index], _Configuration(at.base, at.ahead, placed, state[0])
 
     @staticmethod
     def _with(at: _Configuration, index: int, state: Any) -> _Configuration:
@@ -294,19 +294,19 @@ def check(
     operations: Sequence[Operation], bound: int = BOUND, object_: SequentialSpecification = Znode()
 ) -> Violation | NoAnswer | None:
     """Find the first operation on an object that no order explains, if there is one."""
-    found = search(operations, bound, object_)
-    if not isinstance(found, NoOrder):
-        return found if isinstance(found, NoAnswer) else None
+    answer = search(operations, bound, object_)
+    if not isinstance(answer, NoOrder):
+        return answer if isinstance(answer, NoAnswer) else None
     ends = sorted(operation.end for operation in operations if operation.outcome != "unknown")
     low, high = 0, len(ends) - 1  # ends[high] is known to have no order
     while low < high:
         middle = (low + high) // 2
         shorter = search(until(operations, ends[middle]), bound, object_)
         if isinstance(shorter, NoOrder):
-            high, found = middle, shorter
+            high, answer = middle, shorter
         else:
             low = middle + 1
-    return _violation(until(operations, ends[high]), ends[high], found)
+    return _violation(until(operations, ends[high]), ends[high], answer)
 
 
 def until(operations: Sequence[Operation], time: float) -> list[Operation]:

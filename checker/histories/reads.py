@@ -63,12 +63,12 @@ def _forward(answered: Iterable[Operation]) -> Violation | None:
 
 
 def _reads(answered: Iterable[Operation], writes: Writes) -> Violation | None:
-    own: dict[tuple[int, str], Operation] = {}
+    latest: dict[tuple[int, str], Operation] = {}
     for operation in answered:
         if operation.acknowledged and operation.txn:
-            own[operation.session, operation.key] = operation
+            latest[operation.session, operation.key] = operation
         elif not operation.is_write or operation.refused:
-            mine = own.get((operation.session, operation.key)) if operation.marked else None
+            mine = latest.get((operation.session, operation.key)) if operation.marked else None
             violation = _own_writes(operation, mine, writes) or _value(operation, writes)
             violation = violation or (_moment(operation, writes) if operation.marked else None)
             if violation is not None:
@@ -98,14 +98,14 @@ def _value(read: Operation, writes: Writes) -> Violation | None:
         return Violation(VALUES, f"{read.value!r} was read before its write was invoked", (write, read))
     if not read.has_stat:
         return None
-    known = writes.at(read.key, read.mzxid)
-    if known is None or known.operation is not write or known.version != read.version:
-        others = () if known is None else (known.operation, known.witness)
-        told = next((placed for placed in writes.placed(read.key) if placed.operation is write), None)
-        marks = "none" if told is None else f"mzxid {told.txn:#x}, version {told.version}"
-        told_by = () if told is None else (told.witness,)
+    placement = writes.at(read.key, read.mzxid)
+    if placement is None or placement.operation is not write or placement.version != read.version:
+        witnesses = () if placement is None else (placement.operation, placement.witness)
+        match = next((placed for placed in writes.placed(read.key) if placed.operation is write), None)
+        marks = "none" if match is None else f"mzxid {match.txn:#x}, version {match.version}"
+        told_by = () if match is None else (match.witness,)
         detail = f"{read.value!r} has {marks}; read with mzxid {read.mzxid:#x}, version {read.version}"
-        return Violation(VALUES, detail, tuple(dict.fromkeys((*others, write, *told_by, read))))
+        return Violation(VALUES, detail, tuple(dict.fromkeys((*witnesses, write, *told_by, read))))
     return None
 
 

@@ -103,10 +103,10 @@ class Operation(
         return math.inf if self.completed is None else self.completed
 
     def __str__(self) -> str:
-        asked = "" if self.condition == ANY_VERSION else f" if version {self.condition}"
-        written = f" {self.value!r}" if self.is_write and self.value is not None else ""
+        condition = "" if self.condition == ANY_VERSION else f" if version {self.condition}"
+        value = f" {self.value!r}" if self.is_write and self.value is not None else ""
         return (
-            f"{self.client} (session {self.session:#x}, server {self.server}) {self.kind} {self.key}{written}{asked}"
+            f"{self.client} (session {self.session:#x}, server {self.server}) {self.kind} {self.key}{value}{condition}"
             f" -> {self._answer()} [{_seconds(self.invoked)}, {_seconds(self.completed)}]"
         )
 
@@ -117,8 +117,8 @@ class Operation(
             return f"{self.error} at zxid {self.zxid:#x}"
         if self.kind == "delete":
             return f"ok at zxid {self.zxid:#x}"
-        read = "ok" if self.is_write else repr(self.value)
-        return f"{read}, version {self.version}, mzxid {self.mzxid:#x}, at zxid {self.zxid:#x}"
+        reply = "ok" if self.is_write else repr(self.value)
+        return f"{reply}, version {self.version}, mzxid {self.mzxid:#x}, at zxid {self.zxid:#x}"
 
 
 class RegisterOperation(Operation, frozen=True):
@@ -130,11 +130,11 @@ class RegisterOperation(Operation, frozen=True):
     expected: str | None = None
 
     def __str__(self) -> str:
-        asked = "read" if not self.is_write else f"write {self.value}"
-        asked = asked if self.expected is None else f"cas {self.expected} {self.value}"
+        request = "read" if not self.is_write else f"write {self.value}"
+        request = request if self.expected is None else f"cas {self.expected} {self.value}"
         answer = "no answer" if self.outcome == "unknown" else "ok" if self.is_write else self.value
         span = f"{self.invoked:.0f}, {'-' if self.completed is None else f'{self.completed:.0f}'}"
-        return f"process {self.client}: {asked} -> {answer} [entries {span}]"
+        return f"process {self.client}: {request} -> {answer} [entries {span}]"
 
 
 class Pause(msgspec.Struct, frozen=True, tag="pause", tag_field="entry", forbid_unknown_fields=True):
@@ -187,14 +187,14 @@ class ClientHistory(msgspec.Struct, frozen=True):
 
 def history_of(entries: Iterable[Entry], name: str = "history") -> ClientHistory:
     """Make a history of entries. Raises ClientHistoryError for entries that no check can use."""
-    kept = tuple(entries)
-    bounds = {entry.seconds for entry in kept if isinstance(entry, Bound)}
+    items = tuple(entries)
+    bounds = {entry.seconds for entry in items if isinstance(entry, Bound)}
     if len(bounds) > 1:
         raise ClientHistoryError(f"{name}: entries `bound` of {' and '.join(map(str, sorted(bounds)))} s; one is right")
     history = ClientHistory(
-        operations=tuple(entry for entry in kept if isinstance(entry, Operation)),
-        pauses=tuple(entry for entry in kept if isinstance(entry, Pause)),
-        replicas=tuple(entry for entry in kept if isinstance(entry, FinalZnodes)),
+        operations=tuple(entry for entry in items if isinstance(entry, Operation)),
+        pauses=tuple(entry for entry in items if isinstance(entry, Pause)),
+        replicas=tuple(entry for entry in items if isinstance(entry, FinalZnodes)),
         bound=next(iter(bounds), None),
     )
     _refuse_ambiguity(history, name)
@@ -202,7 +202,7 @@ def history_of(entries: Iterable[Entry], name: str = "history") -> ClientHistory
 
 
 def _refuse_ambiguity(history: ClientHistory, name: str) -> None:
-    written: set[tuple[str, str | None]] = set()
+    values: set[tuple[str, str | None]] = set()
     for operation in history.operations:
         if operation.outcome != "unknown" and operation.completed is None:
             raise ClientHistoryError(
@@ -213,9 +213,9 @@ def _refuse_ambiguity(history: ClientHistory, name: str) -> None:
         if operation.kind in {"create", "set"}:
             if operation.value is None:
                 raise ClientHistoryError(f"{name}: {operation}: a {operation.kind} needs the value that it writes")
-            if (operation.key, operation.value) in written:
+            if (operation.key, operation.value) in values:
                 raise ClientHistoryError(f"{name}: {operation}: this value was written before; write every value once")
-            written.add((operation.key, operation.value))
+            values.add((operation.key, operation.value))
     servers = [replica.server for replica in history.replicas]
     if repeated := [server for server in servers if servers.count(server) > 1]:
         right = "one entry has the final znodes of a server"
@@ -277,5 +277,5 @@ class Violation(msgspec.Struct, frozen=True):
     witnesses: tuple[Operation, ...] = ()
 
     def __str__(self) -> str:
-        shown = sorted(self.witnesses, key=lambda operation: operation.invoked)
-        return "\n".join([f"{self.clause}: {self.detail}", *(f"    {operation}" for operation in shown)])
+        operations = sorted(self.witnesses, key=lambda operation: operation.invoked)
+        return "\n".join([f"{self.clause}: {self.detail}", *(f"    {operation}" for operation in operations)])

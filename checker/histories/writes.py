@@ -52,12 +52,12 @@ class Writes:
         self.by_value = {(op.key, op.value): op for op in history.operations if op.kind in {"create", "set"}}
         self._placed: dict[str, list[PlacedWrite]] = defaultdict(list)
         self._open: dict[str, list[Operation]] = defaultdict(list)
-        read = self._first_reads(history)
+        reads = self._first_reads(history)
         for operation in history.operations:
             if operation.acknowledged and operation.txn:
                 self._place(PlacedWrite(operation.txn, operation.version, operation, operation))
             elif operation.is_write and operation.outcome != "failed":
-                witness = read.get((operation.key, operation.value)) if operation.kind != "delete" else None
+                witness = reads.get((operation.key, operation.value)) if operation.kind != "delete" else None
                 if witness is None:
                     self._open[operation.key].append(operation)
                 else:
@@ -67,11 +67,11 @@ class Writes:
 
     @staticmethod
     def _first_reads(history: ClientHistory) -> dict[tuple[str, str | None], Operation]:
-        read: dict[tuple[str, str | None], Operation] = {}
+        reads: dict[tuple[str, str | None], Operation] = {}
         for operation in history.operations:
             if not operation.is_write and operation.outcome == "ok" and operation.has_stat:
-                read.setdefault((operation.key, operation.value), operation)
-        return read
+                reads.setdefault((operation.key, operation.value), operation)
+        return reads
 
     def _place(self, write: PlacedWrite) -> None:
         self._placed[write.operation.key].append(write)
@@ -162,8 +162,8 @@ def _counts(earlier: PlacedWrite, later: PlacedWrite, unanswered: list[Operation
         if later.version != 0:
             return Violation(VERSIONS, "a create begins at version 0", (later.operation, later.witness))
         return None
-    begun = {"create", "delete"} & {op.kind for op in possible} or earlier.operation.kind == "delete"
-    if begun:  # the znode may have been created again in between: the search for an order decides
+    begins = {"create", "delete"} & {op.kind for op in possible} or earlier.operation.kind == "delete"
+    if begins:  # the znode may have been created again in between: the search for an order decides
         return None
     sets = sum(op.kind == "set" for op in possible)
     if 1 <= later.version - earlier.version <= 1 + sets:
@@ -184,9 +184,9 @@ def check_replicas(history: ClientHistory, writes: Writes) -> Violation | None:
     """Find the first difference between two replicas, or the first write that is missing from them."""
     if not history.replicas:
         return None
-    first, *others = history.replicas
-    for other in others:
-        for detail in _differences(first, other):
+    first, *replicas = history.replicas
+    for replica in replicas:
+        for detail in _differences(first, replica):
             return Violation(IDENTICAL, detail)
     for key in history.by_key:
         violation = _durable(key, first.znodes.get(key), first.server, writes)
@@ -232,16 +232,16 @@ def _durable(key: str, leaf: Leaf | None, server: int, writes: Writes) -> Violat
 def _explained(key: str, leaf: Leaf, server: int, last: PlacedWrite | None, writes: Writes) -> Violation | None:
     """Check that the final znode is that of the last known write, or of an unanswered one after it."""
     mzxid, version = leaf.stat["mzxid"], leaf.stat["version"]
-    held = f"{key} is {leaf.value!r}, mzxid {mzxid:#x}, version {version} on server {server}"
+    state = f"{key} is {leaf.value!r}, mzxid {mzxid:#x}, version {version} on server {server}"
     if last is not None and mzxid < last.txn:
-        return Violation(DURABLE, f"{held}: older than the last write", (last.operation,))
+        return Violation(DURABLE, f"{state}: older than the last write", (last.operation,))
     writer: Operation | None = writes.by_value.get((key, leaf.value))
     if writer is None or writer.outcome == "failed":
-        return Violation(DURABLE, f"{held}: nobody wrote that", () if writer is None else (writer,))
+        return Violation(DURABLE, f"{state}: nobody wrote that", () if writer is None else (writer,))
     if last is not None and mzxid == last.txn:
         if writer is last.operation and version == last.version:
             return None
-        return Violation(DURABLE, f"{held}: not what was written then", (last.operation,))
+        return Violation(DURABLE, f"{state}: not what was written then", (last.operation,))
     if writer in writes.open(key):
         return None
-    return Violation(DURABLE, f"{held}: its write was carried out again, or elsewhere in the order", (writer,))
+    return Violation(DURABLE, f"{state}: its write was carried out again, or elsewhere in the order", (writer,))

@@ -63,8 +63,8 @@ def junit_xml(outcomes: Sequence[RunOutcome], view: Callable[[RunOutcome], str])
     suites = [_suite(outcome, view) for outcome in outcomes]
     top = Tree.Element("testsuites", name="quorate", tests=str(len(suites)))
     for name, kind in (("failures", "failure"), ("errors", "error")):
-        top.set(name, str(sum(_kind(each) == kind for each in outcomes)))
-    top.set("time", f"{sum(_seconds(each) for each in outcomes):.3f}")
+        top.set(name, str(sum(_kind(ran) == kind for ran in outcomes)))
+    top.set("time", f"{sum(_seconds(ran) for ran in outcomes):.3f}")
     top.extend(suites)
     return xml_text(top)
 
@@ -109,19 +109,19 @@ def sentence(outcome: RunOutcome) -> str:
 
 def figures(outcome: RunOutcome) -> list[tuple[str, str]]:
     """The available figures of a run, by name."""
-    judgement, found = outcome.judgement, outcome.exploration
+    judgement, exploration = outcome.judgement, outcome.exploration
     place = location_of(outcome)
     rows = [("verdict", judgement.verdict.value), ("exit_code", str(judgement.exit_code))]
     rows += [("expected", judgement.expected.value)] if judgement.expected else []
     rows += [("file", place.file), ("line", str(place.line))] if place else []
     rows += [("grain", outcome.job.grain)] if outcome.job else []
-    if found is not None:
+    if exploration is not None:
         rows += [
-            ("states", str(found.states)),
-            ("transitions", str(found.transitions)),
-            ("depth", str(found.depth)),
-            ("stop", found.stop.value),
-            ("seconds", f"{found.seconds:.3f}"),
+            ("states", str(exploration.states)),
+            ("transitions", str(exploration.transitions)),
+            ("depth", str(exploration.depth)),
+            ("stop", exploration.stop.value),
+            ("seconds", f"{exploration.seconds:.3f}"),
         ]
     return rows
 
@@ -159,7 +159,7 @@ def sarif_log(outcomes: Sequence[RunOutcome], version: str) -> Object:
     rules = _rules(outcomes, {result["ruleId"] for result in results})
     places = {rule["id"]: place for place, rule in enumerate(rules)}
     invocation: Object = {
-        "executionSuccessful": not any(each.judgement.verdict in UNDECIDED for each in outcomes),
+        "executionSuccessful": not any(ran.judgement.verdict in UNDECIDED for ran in outcomes),
         "exitCode": code,
         "toolExecutionNotifications": [note for outcome in outcomes for note in _notes(outcome)],
     }
@@ -326,19 +326,19 @@ def summary(outcomes: Sequence[RunOutcome], view: Callable[[RunOutcome], str]) -
     left_open = f", {undecided} undecided within the budget" if undecided else ""
     lines = ["## Quorate", "", f"{good} of {len(outcomes)} as expected{left_open}", "", *TABLE]
     lines += [_row(outcome) for outcome in outcomes]
-    for each in bad[:MOST]:
-        lines += ["", f"### {escaped(each.name)}", "", escaped(sentence(each)), *_where(each), *_found(each, view)]
+    for ran in bad[:MOST]:
+        lines += ["", f"### {escaped(ran.name)}", "", escaped(sentence(ran)), *_where(ran), *_found(ran, view)]
     if len(bad) > MOST:
         lines += ["", f"{len(bad) - MOST} more are in the reports."]
     return "\n".join(lines) + "\n\n"
 
 
 def _row(outcome: RunOutcome) -> str:
-    found, verdict = outcome.exploration, outcome.judgement.verdict.value
+    search, verdict = outcome.exploration, outcome.judgement.verdict.value
     remark = outcome.judgement.remark
     mark = "✅" if outcome.is_good else "❌" if outcome.judgement.exit_code else "⏳"
     status = f"{mark} {verdict}" + (f" ({escaped(remark)})" if remark else "")
-    figures = ("", "", "") if found is None else (f"{found.states:,}", str(found.depth), f"{found.seconds:.1f} s")
+    figures = ("", "", "") if search is None else (f"{search.states:,}", str(search.depth), f"{search.seconds:.1f} s")
     return f"| {' | '.join((escaped(outcome.name), status, *figures))} |"
 
 

@@ -106,7 +106,7 @@ def _properties(job: Job | None, exploration: Exploration) -> list[dict[str, Any
 
 
 def _property(job: Job | None, exploration: Exploration, prop: Property) -> dict[str, Any]:
-    found = exploration.found.get(prop.name)
+    discovery = exploration.found.get(prop.name)
     count = exploration.evaluations.get(prop.name)
     examined = exploration.liveness.get(prop.name)
     return {
@@ -118,13 +118,13 @@ def _property(job: Job | None, exploration: Exploration, prop: Property) -> dict
         "premise": 0 if count is None else count.premise,
         "allowed_silent": job is not None and may_be_idle(job, prop),
         "found": None
-        if found is None
+        if discovery is None
         else {
-            "depth": found.depth,
-            "clause": found.finding.clause,
-            "values": [list(pair) for pair in values_of(found.finding)],
-            "since": found.since,
-            "loop": found.loop,
+            "depth": discovery.depth,
+            "clause": discovery.finding.clause,
+            "values": [list(pair) for pair in values_of(discovery.finding)],
+            "since": discovery.since,
+            "loop": discovery.loop,
         },
         "liveness": None if examined is None else asdict(examined),
         "fairness": dict(zip(("happens", "need_not_happen"), fairness(exploration, prop), strict=True))
@@ -134,7 +134,7 @@ def _property(job: Job | None, exploration: Exploration, prop: Property) -> dict
 
 
 def _actions(job: Job, exploration: Exploration, judgement: Judgement) -> list[dict[str, Any]]:
-    known = {name: Coverage() for name in judgement.silent} | exploration.coverage
+    coverages = {name: Coverage() for name in judgement.silent} | exploration.coverage
     return [
         {
             "name": name,
@@ -142,7 +142,7 @@ def _actions(job: Job, exploration: Exploration, judgement: Judgement) -> list[d
             "new_states": coverage.new,
             "allowed_silent": name in job.allowed_silent,
         }
-        for name, coverage in sorted(known.items())
+        for name, coverage in sorted(coverages.items())
     ]
 
 
@@ -200,7 +200,7 @@ def document(outcomes: Sequence[RunOutcome], options: argparse.Namespace, began:
 
 def verdicts(outcomes: Sequence[RunOutcome]) -> Object:
     """The part of the report with the verdicts of the runs."""
-    return {"schema": SCHEMA, "runs": [_verdict(each) for each in outcomes], "exit_code": gravest(outcomes)}
+    return {"schema": SCHEMA, "runs": [_verdict(outcome) for outcome in outcomes], "exit_code": gravest(outcomes)}
 
 
 def parameters(options: argparse.Namespace) -> Object:

@@ -112,14 +112,14 @@ def summary_line(
 
 def invariants_lines(explorations: Sequence[Exploration]) -> list[str]:
     """The invariants that a set of runs tested: the number of examined states, and of states where the premise held."""
-    counted: dict[str, list[tuple[int, int]]] = {}
+    figures: dict[str, list[tuple[int, int]]] = {}
     for exploration in explorations:
         for prop in exploration.model.properties:
             if prop.kind is Kind.ALWAYS:
                 evaluations = exploration.evaluations[prop.name]
-                counted.setdefault(prop.name, []).append((evaluations.states, evaluations.premise))
+                figures.setdefault(prop.name, []).append((evaluations.states, evaluations.premise))
     rows = []
-    for name, runs in counted.items():
+    for name, runs in figures.items():
         examined, premise = (sum(counts) for counts in zip(*runs, strict=True))
         rows.append((name, f"{len(runs)} run" + "s" * (len(runs) > 1), f"{examined:,}", f"{premise:,}"))
     return columns([("invariant", "held in", "states examined", "not trivially"), *rows]) if rows else []
@@ -140,10 +140,10 @@ def print_report(
 def print_lines(lines: Sequence[Line], judgement: Judgement, console: Console | None = None) -> None:
     """Print a report whose first line is the verdict, on standard output unless a console is given."""
     console = console or LeavableConsole()
-    first, *others = lines
+    first, *rest = lines
     style = STYLES[judgement.verdict] if judgement.as_expected is not True else STYLES[Verdict.PASSED]
     console.print(Text(first.text, style), soft_wrap=True)
-    for line in others:
+    for line in rest:
         console.print(Text(line.text, line.importance.value), soft_wrap=True)
 
 
@@ -163,7 +163,7 @@ def _what(job: Job, exploration: Exploration) -> list[Line]:
 
 def section(heading: str, rows: Sequence[tuple[str, ...]], warned: Sequence[bool] = ()) -> list[Line]:
     """A heading, and rows in columns; `warned` marks the rows that are warnings."""
-    levels = [Importance.WARNING if each else Importance.PLAIN for each in warned] or [Importance.PLAIN] * len(rows)
+    levels = [Importance.WARNING if warns else Importance.PLAIN for warns in warned] or [Importance.PLAIN] * len(rows)
     return [Line(heading, Importance.HEADING), *map(Line, columns(rows), levels)]
 
 
@@ -202,8 +202,8 @@ def _fairness(exploration: Exploration) -> list[Line]:
 
 def _is_warning(exploration: Exploration, prop: Property) -> bool:
     """Whether a property is violated, without a witness, or idle."""
-    found = prop.name in exploration.found
-    return not found if prop.kind is Kind.SOMETIMES else found or is_idle(exploration, prop)
+    is_found = prop.name in exploration.found
+    return not is_found if prop.kind is Kind.SOMETIMES else is_found or is_idle(exploration, prop)
 
 
 def _property(job: Job, exploration: Exploration, prop: Property) -> tuple[str, ...]:
@@ -231,15 +231,15 @@ def _many(count: int, what: str) -> str:
 
 def outcome(exploration: Exploration, prop: Property) -> str:
     """The outcome of one property, in a few words."""
-    found = exploration.found.get(prop.name)
+    discovery = exploration.found.get(prop.name)
     if prop.kind is Kind.SOMETIMES:
-        return f"witnessed at depth {found.depth}" if found else "never witnessed"
+        return f"witnessed at depth {discovery.depth}" if discovery else "never witnessed"
     if prop.kind.is_liveness:
         if prop.name not in exploration.liveness:
             return "not judged"
-        return ("NOT RECOVERABLE" if prop.kind is Kind.RECOVERABLE else "VIOLATED") if found else "holds"
-    if found:
-        return f"{'VIOLATED' if prop.kind is Kind.ALWAYS else 'DEADLOCK'} at depth {found.depth}"
+        return ("NOT RECOVERABLE" if prop.kind is Kind.RECOVERABLE else "VIOLATED") if discovery else "holds"
+    if discovery:
+        return f"{'VIOLATED' if prop.kind is Kind.ALWAYS else 'DEADLOCK'} at depth {discovery.depth}"
     return "holds" if exploration.exhausted else "no violation seen"
 
 
@@ -305,8 +305,8 @@ def _collisions(exploration: Exploration) -> str:
 def _levels(exploration: Exploration) -> list[Line]:
     rows = [(str(depth), f"{states:,}") for depth, states in enumerate(exploration.levels)]
     longest = max(len(states) for _, states in rows) if rows else 0
-    shown = (Line(f"  {depth:>5}  {states:>{longest}}") for depth, states in rows)
-    return [Line("new states at each depth", Importance.HEADING), *shown]
+    lines = (Line(f"  {depth:>5}  {states:>{longest}}") for depth, states in rows)
+    return [Line("new states at each depth", Importance.HEADING), *lines]
 
 
 def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:

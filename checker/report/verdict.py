@@ -127,7 +127,7 @@ def _different(job: Job, exploration: Exploration) -> str:
     """The violations that the job expects, in words, if others were found."""
     if job.expected is None or job.violations is None:
         return ""
-    if {found.prop.name: found.depth for found in exploration.violations} == dict(job.violations):
+    if {discovery.prop.name: discovery.depth for discovery in exploration.violations} == dict(job.violations):
         return ""
     expected = ", ".join(f"{name} at depth {depth}" for name, depth in sorted(job.violations.items()))
     return f"{job.expected.value}, {expected}"
@@ -148,8 +148,8 @@ def not_explored(job: Job, reason: str) -> Judgement:
 
 
 def _undecided(job: Job, exploration: Exploration, silent: tuple[str, ...], *, bare: bool) -> Judgement:
-    seen = f"{exploration.states:,} states, to depth {exploration.depth}"
-    reason = f"no violation within the budget: {seen}"
+    space = f"{exploration.states:,} states, to depth {exploration.depth}"
+    reason = f"no violation within the budget: {space}"
     code = ExitCode.INCOMPLETE if bare else ExitCode.PASSED
     return Judgement(
         Verdict.INCOMPLETE, int(code), f"incomplete: {reason}", (reason,), job.expected, silent, undecided=True
@@ -188,10 +188,10 @@ def _exit_code(code: ExitCode, expected: Verdict | None, *, as_expected: bool, b
 
 def _verdict(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[Verdict, ExitCode, tuple[str, ...]]:
     """The first verdict of the lattice that applies, its own exit code, and the reasons."""
-    safety = [found for found in exploration.violations if found.prop.kind is Kind.ALWAYS]
+    safety = [discovery for discovery in exploration.violations if discovery.prop.kind is Kind.ALWAYS]
     if safety:
         return Verdict.VIOLATED, ExitCode.SAFETY, _by_depth(exploration, safety)
-    deadlocks = [found for found in exploration.violations if found.prop.kind is Kind.FINAL]
+    deadlocks = [discovery for discovery in exploration.violations if discovery.prop.kind is Kind.FINAL]
     if deadlocks:
         return Verdict.DEADLOCK, ExitCode.DEADLOCK, _by_depth(exploration, deadlocks)
     if exploration.violations:
@@ -210,7 +210,7 @@ def _verdict(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple
 
 def _by_depth(exploration: Exploration, found: list[Discovery]) -> tuple[str, ...]:
     ordered = sorted(found, key=lambda discovery: discovery.depth)
-    return tuple(finding_text(each) + _forced(exploration.liveness.get(each.prop.name)) for each in ordered)
+    return tuple(finding_text(run) + _forced(exploration.liveness.get(run.prop.name)) for run in ordered)
 
 
 def _forced(examined: Liveness | None) -> str:
@@ -262,8 +262,8 @@ def _sentence(verdict: Verdict, exploration: Exploration, reasons: tuple[str, ..
         return _extent(exploration)
     first = reasons[0] + (f"; and {len(reasons) - 1} more" if len(reasons) > 1 else "")
     if verdict is Verdict.INCOMPLETE:
-        seen = f"{exploration.states:,} states seen, to depth {exploration.depth}"
-        return f"{first}; no violation among the {seen}"
+        space = f"{exploration.states:,} states seen, to depth {exploration.depth}"
+        return f"{first}; no violation among the {space}"
     return f"{first} ({_extent(exploration)})" if verdict is Verdict.VACUOUS else first
 
 
@@ -366,8 +366,8 @@ def location_of(outcome: RunOutcome, prop: str | None = None) -> SourceLocation 
     if located is None:
         line = outcome.job.source.get("line")  # of a model in a Python file
         return SourceLocation(file, line if isinstance(line, int) else 1)
-    own = _line_of(located, outcome.job, prop) if prop is not None else 0
-    return SourceLocation(file, own or _usual_line(located))
+    number = _line_of(located, outcome.job, prop) if prop is not None else 0
+    return SourceLocation(file, number or _usual_line(located))
 
 
 def shown_path(path: Path) -> str:
