@@ -18,14 +18,35 @@ def test_equals_sign_colon_and_blank_separate_key_and_value(line: str) -> None:
     assert read(line) == [("tickTime", "2000")]
 
 
-def test_only_the_first_separator_separates() -> None:
+PAIRS = {
     # So a colon may also separate the key of a server line.
-    assert read("server.1:a:2888:3888") == [("server.1", "a:2888:3888")]
-    assert read("key==value") == [("key", "=value")]
+    "only the first separator separates": (
+        "server.1:a:2888:3888\nkey==value", [("server.1", "a:2888:3888"), ("key", "=value")],
+    ),
+    "blanks at the end of a value stay": ("dataDir=/data \t", [("dataDir", "/data \t")]),
+    "a comment mark inside a line is part of it": ("dataDir=/data # here", [("dataDir", "/data # here")]),
+    "a backslash at the end continues the line": (
+        "group.1=1:\\\n      2:\\\n   3\ntickTime=1", [("group.1", "1:2:3"), ("tickTime", "1")],
+    ),
+    "two backslashes at the end are one backslash": (
+        "dataDir=c:\\\\\ntickTime=1", [("dataDir", "c:\\"), ("tickTime", "1")],
+    ),
+    "a comment does not continue": ("# old \\\ntickTime=1", [("tickTime", "1")]),
+    "what follows a continued line is no comment": ("dataDir=/a\\\n#b", [("dataDir", "/a#b")]),
+    "a continued line may be the last": ("dataDir=/a\\", [("dataDir", "/a")]),
+    # Observed with Java 17; in the middle of a text such a line has no effect.
+    "a lone backslash at the end is an empty key": ("\\\n", [("", "")]),
+    "a lone backslash in the middle is nothing": ("\\\n\na=1", [("a", "1")]),
+    "a blank line ends a continued one": ("dataDir=/a\\\n\ntickTime=1", [("dataDir", "/a"), ("tickTime", "1")]),
+    "other line ends of Unicode do not end a line": ("a=1\x0b2\x852", [("a", "1\x0b2\x852")]),
+    "escapes are resolved in keys and values": (r"a\=b=\t\u0041\q", [("a=b", "\tAq")]),
+    "a key may have no value": ("dataDir", [("dataDir", "")]),
+}  # fmt: skip
 
 
-def test_blanks_at_the_end_of_a_value_stay() -> None:
-    assert read("dataDir=/data \t") == [("dataDir", "/data \t")]
+@pytest.mark.parametrize(("text", "pairs"), PAIRS.values(), ids=PAIRS)
+def test_a_text_has_these_keys_and_values(text: str, pairs: list[tuple[str, str]]) -> None:
+    assert read(text) == pairs
 
 
 @pytest.mark.parametrize("line", ["# tickTime=1", "! tickTime=1", "  #tickTime=1", "", "   \t"])
@@ -33,55 +54,9 @@ def test_comments_and_blank_lines_say_nothing(line: str) -> None:
     assert read(line) == []
 
 
-def test_a_comment_mark_inside_a_line_is_part_of_it() -> None:
-    assert read("dataDir=/data # here") == [("dataDir", "/data # here")]
-
-
-def test_a_backslash_at_the_end_continues_the_line() -> None:
-    assert read("group.1=1:\\\n      2:\\\n   3\ntickTime=1") == [("group.1", "1:2:3"), ("tickTime", "1")]
-
-
-def test_two_backslashes_at_the_end_are_one_backslash() -> None:
-    assert read("dataDir=c:\\\\\ntickTime=1") == [("dataDir", "c:\\"), ("tickTime", "1")]
-
-
-def test_a_comment_does_not_continue() -> None:
-    assert read("# old \\\ntickTime=1") == [("tickTime", "1")]
-
-
-def test_what_follows_a_continued_line_is_no_comment() -> None:
-    assert read("dataDir=/a\\\n#b") == [("dataDir", "/a#b")]
-
-
-def test_a_continued_line_may_be_the_last() -> None:
-    assert read("dataDir=/a\\") == [("dataDir", "/a")]
-
-
-def test_a_lone_backslash_at_the_end_is_an_empty_key() -> None:
-    # Observed with Java 17; in the middle of a text such a line has no effect.
-    assert read("\\\n") == [("", "")]
-    assert read("\\\n\na=1") == [("a", "1")]
-
-
-def test_a_blank_line_ends_a_continued_one() -> None:
-    assert read("dataDir=/a\\\n\ntickTime=1") == [("dataDir", "/a"), ("tickTime", "1")]
-
-
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 def test_lines_end_as_on_any_system(end: str) -> None:
     assert read(f"a=1{end}b=2{end}") == [("a", "1"), ("b", "2")]
-
-
-def test_other_unicode_line_ends_do_not_end_a_line() -> None:
-    assert read("a=1\x0b2\x852") == [("a", "1\x0b2\x852")]
-
-
-def test_escapes_are_resolved_in_keys_and_values() -> None:
-    assert read(r"a\=b=\t\u0041\q") == [("a=b", "\tAq")]
-
-
-def test_a_key_may_have_no_value() -> None:
-    assert read("dataDir") == [("dataDir", "")]
 
 
 def test_a_malformed_unicode_escape_is_an_error_on_its_line() -> None:

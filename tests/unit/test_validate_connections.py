@@ -130,64 +130,39 @@ def test_late_packets_belong_to_the_connections_that_they_were_sent_on() -> None
     assert [senders[read], *(senders[each] for each in late)] == [new, second, first]
 
 
-def test_each_late_packet_needs_a_connection_of_its_own() -> None:
+STEPS: dict[str, Callable[[Ensemble], object]] = {
+    "connect": Ensemble.connects,
+    "connect otherwise": lambda ensemble: ensemble.connects(OTHER_INFO),
+    "accept": Ensemble.accepts,
+    "accept otherwise": lambda ensemble: ensemble.accepts(OTHER_INFO),
+    "acknowledge": Ensemble.acknowledges,
+    "answered": Ensemble.is_answered,
+    "another ack": lambda ensemble: ensemble.handles(LEADER, Receive(LEARNER, ACK)),
+    "the leader starts": lambda ensemble: ensemble.starts(LEADER),
+}
+IMPOSSIBLE = {
+    "each late packet needs a connection of its own": "connect, connect, accept, acknowledge, accept, accept",
+    "a late packet is one that the learner sent": "connect otherwise, connect, accept, acknowledge, accept",
+    # The learner left the connection without an answer, so it has sent no second packet on it.
+    "a leader reads no second packet on a late connection": (
+        "connect, connect, accept, acknowledge, accept, another ack"
+    ),
+    # The leader answers a late connection only after it has read from the next one, for which the learner left it.
+    "a learner reads no answer on a connection that is late": (
+        "connect, answered, connect otherwise, accept otherwise, accept"
+    ),
+    # A connection ends with the process that it was made to.
+    "a process accepts no connection that is older than one of the process before": (
+        "connect, connect, accept, acknowledge, the leader starts, accept"
+    ),
+}
+
+
+@pytest.mark.parametrize("steps", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_a_packet_on_a_connection_that_cannot_be_late_is_a_mismatch(steps: str) -> None:
     ensemble = Ensemble()
-    ensemble.connects()
-    ensemble.connects()
-    ensemble.accepts()
-    ensemble.acknowledges()
-    ensemble.accepts()
-    ensemble.accepts()
-
-    assert ensemble.mismatch() == (LEADER, f"packet of server {LEARNER}")
-
-
-def test_a_late_packet_is_one_that_the_learner_sent() -> None:
-    ensemble = Ensemble()
-    ensemble.connects(OTHER_INFO)
-    ensemble.connects()
-    ensemble.accepts()
-    ensemble.acknowledges()
-    ensemble.accepts()
-
-    assert ensemble.mismatch() == (LEADER, f"packet of server {LEARNER}")
-
-
-def test_a_leader_reads_no_second_packet_on_a_late_connection() -> None:
-    """The learner left the connection without an answer, so it has sent no second packet on it."""
-    ensemble = Ensemble()
-    ensemble.connects()
-    ensemble.connects()
-    ensemble.accepts()
-    ensemble.acknowledges()
-    ensemble.accepts()
-    ensemble.handles(LEADER, Receive(LEARNER, ACK))
-
-    assert ensemble.mismatch() == (LEADER, f"packet of server {LEARNER}")
-
-
-def test_a_learner_reads_no_answer_on_a_connection_that_is_late() -> None:
-    """The leader answers a late connection only after it has read from the next one, for which the learner left it."""
-    ensemble = Ensemble()
-    ensemble.connects()
-    ensemble.is_answered()
-    ensemble.connects(OTHER_INFO)
-    ensemble.accepts(OTHER_INFO)
-    ensemble.accepts()
-
-    assert ensemble.mismatch() == (LEADER, f"packet of server {LEARNER}")
-
-
-def test_a_process_accepts_no_connection_that_is_older_than_one_of_the_process_before() -> None:
-    """A connection ends with the process that it was made to."""
-    ensemble = Ensemble()
-    ensemble.connects()
-    ensemble.connects()
-    ensemble.accepts()
-    ensemble.acknowledges()
-    ensemble.starts(LEADER)
-    ensemble.accepts()
-
+    for step in steps.split(", "):
+        STEPS[step](ensemble)
     assert ensemble.mismatch() == (LEADER, f"packet of server {LEARNER}")
 
 
