@@ -37,20 +37,37 @@ def client(rules: QueueRules | None = None) -> Told[QueueMember]:
     return Told(queue.step, rules or lock_rules("/r"), QueueMember())
 
 
-def waiting() -> Told[QueueMember]:
-    one = client()
+def joined(rules: QueueRules | None = None) -> Told[QueueMember]:
+    one = client(rules)
     one.hear(Join("a"))
-    one.created(MINE, 70)
+    return one
+
+
+def created(rules: QueueRules | None = None, path: str = MINE) -> Told[QueueMember]:
+    one = joined(rules)
+    one.created(path, 70)
+    return one
+
+
+def waiting() -> Told[QueueMember]:
+    one = created()
     one.children(*names(MINE, FIRST, BETWEEN))
     one.data()
     return one
 
 
 def holding() -> Told[QueueMember]:
-    one = client()
-    one.hear(Join("a"))
-    one.created(MINE, 70)
+    one = created()
     one.children(*names(MINE))
+    return one
+
+
+def looking() -> Told[QueueMember]:
+    """The connection was lost before the answer to the creation, and the server has caught up."""
+    one = joined()
+    one.cut_off()
+    one.back()
+    one.done()
     return one
 
 
@@ -59,26 +76,21 @@ def test_who_wants_to_hold_creates_a_znode_with_its_id() -> None:
 
 
 def test_the_first_in_the_queue_holds_with_the_czxid_of_its_znode_as_token() -> None:
-    one = client()
-    one.hear(Join("a"))
+    one = joined()
     assert one.created(MINE, 70) == LOOK
     assert one.children(*names(MINE, "/r/_c_z-lock-0000000009")) is None
     assert one.facts == (Holds(MINE, 70),)
 
 
 def test_the_others_watch_the_znode_just_below_their_own() -> None:
-    one = client()
-    one.hear(Join("a"))
-    one.created(MINE, 70)
+    one = created()
     assert one.children(*names(FIRST, MINE, BETWEEN)) == GetData(BETWEEN, True)
     assert one.data() is None
     assert one.facts == (Waits(BETWEEN),)
 
 
 def test_order_is_by_number_whatever_stands_before_it() -> None:
-    one = client()
-    one.hear(Join("a"))
-    one.created(MINE, 70)
+    one = created()
     low_name_high_number = "_c_0-lock-0000000008"
     assert one.children(*names(MINE), low_name_high_number, "not-numbered") is None
     assert one.state.holds
@@ -91,17 +103,13 @@ def test_a_predecessor_that_is_gone_is_followed_by_another_look() -> None:
 
 
 def test_a_predecessor_that_went_before_the_watch_was_set_too() -> None:
-    one = client()
-    one.hear(Join("a"))
-    one.created(MINE, 70)
+    one = created()
     one.children(*names(BETWEEN, MINE))
     assert one.done(Code.NO_NODE) == LOOK
 
 
 def test_a_notice_that_overtakes_its_own_answer_is_not_lost() -> None:
-    one = client()
-    one.hear(Join("a"))
-    one.created(MINE, 70)
+    one = created()
     one.children(*names(BETWEEN, MINE))
     assert one.deleted(BETWEEN) == GetData(BETWEEN, True)
     assert one.data() == LOOK
@@ -132,8 +140,7 @@ def test_giving_up_while_waiting_deletes_the_znode() -> None:
 
 
 def test_giving_up_while_the_znode_is_created_deletes_it_when_it_is_there() -> None:
-    one = client()
-    one.hear(Join("a"))
+    one = joined()
     assert one.hear(Leave()) == CREATE
     assert one.created(MINE, 70) == Delete(MINE, -1)
 
@@ -142,8 +149,7 @@ def test_giving_up_while_the_znode_is_created_deletes_it_when_it_is_there() -> N
 
 
 def test_a_creation_whose_answer_was_lost_is_looked_for_once_the_server_has_caught_up() -> None:
-    one = client()
-    one.hear(Join("a"))
+    one = joined()
     one.cut_off()
     assert one.back() == Sync("/r")
     assert one.done() == LOOK
@@ -153,27 +159,18 @@ def test_a_creation_whose_answer_was_lost_is_looked_for_once_the_server_has_caug
 
 
 def test_a_creation_that_never_arrived_is_asked_for_again_under_the_same_id() -> None:
-    one = client()
-    one.hear(Join("a"))
-    one.cut_off()
-    one.back()
-    one.done()
+    one = looking()
     assert one.children(*names(FIRST)) == CREATE
 
 
 def test_a_search_that_is_cut_off_begins_anew() -> None:
-    one = client()
-    one.hear(Join("a"))
-    one.cut_off()
-    one.back()
-    one.done()
+    one = looking()
     one.cut_off()
     assert one.back() == Sync("/r")
 
 
 def test_who_gave_up_meanwhile_looks_too_and_deletes_what_it_finds() -> None:
-    one = client()
-    one.hear(Join("a"))
+    one = joined()
     one.cut_off()
     one.hear(Leave())
     one.back()
@@ -200,9 +197,7 @@ def test_a_lock_whose_znode_was_deleted_is_not_taken_again_unasked() -> None:
 
 
 def test_a_latch_gives_up_what_it_had_and_queues_anew() -> None:
-    one = client(latch_rules("/r"))
-    one.hear(Join("a"))
-    one.created("/r/_c_a-latch-0000000007", 70)
+    one = created(latch_rules("/r"), "/r/_c_a-latch-0000000007")
     one.children("_c_a-latch-0000000007")
     one.cut_off()
     assert one.back("b") == Delete("/r/_c_a-latch-0000000007", -1)
@@ -227,8 +222,7 @@ def test_a_deletion_whose_answer_was_lost_is_asked_for_again() -> None:
 
 
 def test_the_news_that_no_answer_will_come_may_be_late() -> None:
-    one = client()
-    one.hear(Join("a"))
+    one = joined()
     one.hear(Connected(True, "b"))
     assert one.hear(Unanswered()) == Sync("/r")
 
@@ -294,9 +288,7 @@ ANNOUNCE = Create2(ANNOUNCED, PLACE.encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEME
 
 
 def first_in_line() -> Told[QueueMember]:
-    one = client(fair_rules("/r"))
-    one.hear(Join("a"))
-    one.created(PLACE, 70)
+    one = created(fair_rules("/r"), PLACE)
     one.children(*names(PLACE))
     return one
 
@@ -325,9 +317,7 @@ def test_an_announcement_of_another_is_waited_for_to_go() -> None:
 
 
 def test_the_others_ask_the_announcement_who_leads() -> None:
-    one = client(fair_rules("/r"))
-    one.hear(Join("a"))
-    one.created(PLACE, 70)
+    one = created(fair_rules("/r"), PLACE)
     one.children("_c_x-n_0000000003", *names(PLACE))
     assert one.data() == GetData(ANNOUNCED, False)
     one.data(b"/r/_c_x-n_0000000003")
@@ -364,8 +354,7 @@ def test_the_announcement_of_a_place_that_was_deleted_is_taken_back_first() -> N
 
 @pytest.mark.parametrize("code", [Code.NO_AUTH, Code.NO_NODE, Code.INVALID_ACL])
 def test_what_the_servers_refuse_is_told_and_ends_it(code: Code) -> None:
-    one = client()
-    one.hear(Join("a"))
+    one = joined()
     assert one.done(code) is None
     assert one.facts == (Failed(code), Withdrawn())
     assert one.state == QueueMember()
