@@ -292,7 +292,14 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     check_identities(request.old.servers, request.new.servers)
     check_startable(request.old.servers, request.new.servers)
     stage = whole(request.old, request.new, request.now.applied if request.now else frozenset())
-    _check_servers(request, stage)
+    voters = sorted(may_lead(stage, request.down))
+    if request.leader is not None and request.leader not in voters:
+        raise OrderError(f"server {request.leader} cannot lead at first; one of {listed(voters)} can", "leader")
+    for sid in sorted(request.down - set(stage.sids)):
+        raise OrderError(f"server {sid} is in neither folder; they have {listed(stage.sids)}", "down")
+    if request.down and not any(stage.view_of(sid, stage.renewed).contains_quorum(frozenset(voters)) for sid in voters):
+        down = listed(request.down)
+        raise OrderError(f"without {down} the ensemble has no quorum before the roll-out begins", "down")
     check_disks(request.disks, stage, request.down)
     if request.releases is not None:
         check_releases(request.releases, stage)
@@ -327,15 +334,3 @@ def _searched(request: PlanRequest, stage: Stage, search: PlanSearch, work: Work
     if answer.depends_on_the_way:
         answer.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
     return answer
-
-
-def _check_servers(request: PlanRequest, stage: Stage) -> None:
-    """Raises OrderError for a leader that cannot lead, unknown servers in `down`, or too few running voters."""
-    voters = sorted(may_lead(stage, request.down))
-    if request.leader is not None and request.leader not in voters:
-        raise OrderError(f"server {request.leader} cannot lead at first; one of {listed(voters)} can", "leader")
-    for sid in sorted(request.down - set(stage.sids)):
-        raise OrderError(f"server {sid} is in neither folder; they have {listed(stage.sids)}", "down")
-    if request.down and not any(stage.view_of(sid, stage.renewed).contains_quorum(frozenset(voters)) for sid in voters):
-        down = listed(request.down)
-        raise OrderError(f"without {down} the ensemble has no quorum before the roll-out begins", "down")

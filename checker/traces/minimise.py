@@ -101,13 +101,6 @@ def cost(job: Job, found: Discovery) -> Cost:
     return _RunSearch(job, found).given.cost
 
 
-def _remembering(model: Model) -> Model:
-    """The same moves and steps; a function gives its answer to equal arguments without a second calculation."""
-    actors = tuple(replace(actor, step=cache(actor.step)) for actor in model.actors)
-    rules = tuple(replace(rule, moves=cache(partial(contract.moves, model, rule))) for rule in model.rules)
-    return Model(model.name, model.columns, actors, rules)
-
-
 def _move_key(move: Move) -> tuple[str, tuple[Send, ...]]:
     return move.action, move.sends
 
@@ -119,7 +112,10 @@ class _TooManyError(Exception):
 class _RunSearch:
     def __init__(self, job: Job, found: Discovery) -> None:
         self._job, self._found = job, found
-        self._model = _remembering(job.model)
+        # Runs repeat their moves and steps, so that each answer is calculated once.
+        actors = tuple(replace(actor, step=cache(actor.step)) for actor in job.model.actors)
+        rules = tuple(replace(rule, moves=cache(partial(contract.moves, job.model, rule))) for rule in job.model.rules)
+        self._model = Model(job.model.name, job.model.columns, actors, rules)
         self._states: dict[Row, _State] = {}
         self._executed = 0
         run = self._start = _Candidate(Cost(0, 0, 0), frozenset(), self._state(found.path[0].row))

@@ -233,7 +233,13 @@ class GlobalHistory:
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.message, Snap) and effect.peer in self.images:
                 self._snapshots[sid, effect.peer, record] = self._whole_log(image).up_to(effect.message.zxid)
-        self._appear(image)
+        # The comparison of a server that leads or follows starts at the beginning of its log.
+        present = is_present(image.server)
+        if present and not image.present:
+            image.agreed = image.log.base
+        image.present = present
+        image.agreed = min(image.agreed, image.log.base + len(image.log.txns))
+        self._advance(image)
         self._widen()
         for fact in (*self._served_in_silence(image, before, effects), *self._facts(image, log, event, effects)):
             if not (isinstance(fact, EpochEstablished) and self._is_same_reign(image, fact)):
@@ -387,15 +393,6 @@ class GlobalHistory:
                 self.history = replace(self.history, lost=(*self.history.lost, (fact.server, txn)))
 
     # The settled part.
-
-    def _appear(self, image: Image) -> None:
-        """Starts the comparison of a server that leads or follows, at the beginning of its log."""
-        present = is_present(image.server)
-        if present and not image.present:
-            image.agreed = image.log.base
-        image.present = present
-        image.agreed = min(image.agreed, image.log.base + len(image.log.txns))
-        self._advance(image)
 
     def _advance(self, image: Image) -> None:
         """Extends the prefix of the committed log that this server agrees with."""

@@ -95,18 +95,15 @@ class Replay:
             mismatch = self._mismatch_of(handled, stepped)
             if mismatch is not None:
                 return mismatch
-            self._remember(handled.first)
+            if handled.first:
+                self._turn.clear()
+            self._turn.append((self.server.durable, _queue(self.server)))
+            if len(self._turn) > LAST_TURN:
+                del self._turn[0]
         self.server = self.stepped = stepped.state
         if handled.oldest is not None:
             return self._shorten(handled) or stepped.effects
         return stepped.effects
-
-    def _remember(self, first: bool) -> None:
-        if first:
-            self._turn.clear()
-        self._turn.append((self.server.durable, _queue(self.server)))
-        if len(self._turn) > LAST_TURN:
-            del self._turn[0]
 
     def _mismatch_of(self, handled: StepRecord, stepped: ServerStep[Server]) -> Mismatch | None:
         facts = [effect.fact for effect in stepped.effects if isinstance(effect, Observe)]

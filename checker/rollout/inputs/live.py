@@ -97,7 +97,10 @@ def read_live(text: str, *, together: bool = True) -> Folder:
     with ThreadPoolExecutor(len(addresses)) as pool:
         answers = [pool.submit(_server, address) for address in addresses]
     servers = collected(answer.result for answer in answers)
-    _check_different(servers)
+    for server, twin in ((server, twin) for twin, server in combinations(servers, 2) if server.sid == twin.sid):
+        problem = f"it answers as server {server.sid}, as {twin.address} does"
+        right = "name the address of each server itself, not that of a load balancer"
+        raise input_error(server.address, problem, right)
     leader = _leader(servers)
     if together:
         _check_members(servers, text)
@@ -185,13 +188,6 @@ def _server(address: tuple[str, int]) -> LiveServer:
         raise input_error(name, problem, "give its zoo.cfg in a folder")
     membership = tuple(line.strip() for line in tail.splitlines() if "=" in line)
     return LiveServer(name, sid, settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown")
-
-
-def _check_different(servers: list[LiveServer]) -> None:
-    for server, twin in ((server, twin) for twin, server in combinations(servers, 2) if server.sid == twin.sid):
-        problem = f"it answers as server {server.sid}, as {twin.address} does"
-        right = "name the address of each server itself, not that of a load balancer"
-        raise input_error(server.address, problem, right)
 
 
 def _leader(servers: list[LiveServer]) -> Sid | None:

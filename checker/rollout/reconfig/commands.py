@@ -20,10 +20,10 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from checker.rollout.inputs.folders import Folder, ServerFiles
+from checker.rollout.inputs.folders import Folder
 from checker.rollout.stages import Stage
 from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
-from spec.config.server_line import ANY_ADDRESS, ServerLine, render_server
+from spec.config.server_line import ANY_ADDRESS, render_server
 from spec.quorum import Majority, MembershipChange, Sid, View, changed
 
 
@@ -225,14 +225,10 @@ def member_lines(old: Folder, new: Folder) -> dict[Sid, str]:
 def _line_of(old: Folder, new: Folder, sid: Sid) -> str | None:
     """The line of a server as the others see it: its own file may have a wildcard as its host."""
     folder = new if sid in new.servers else old
-    line = _as_others_see_it(folder.servers, sid)
+    readers = sorted(folder.servers, key=lambda reader: reader == sid)
+    line = next((line for reader in readers if (line := folder.servers[reader].config.server(sid)) is not None), None)
     client = line.client or folder.servers[sid].config.client if line is not None else None
     if line is None or client is None:
         return None
     address = str(client.port) if client.host == ANY_ADDRESS else str(client)
     return f"{render_server(replace(line, client=None, secure_client=None))};{address}"
-
-
-def _as_others_see_it(servers: Mapping[Sid, ServerFiles], sid: Sid) -> ServerLine | None:
-    readers = sorted(servers, key=lambda reader: reader == sid)
-    return next((line for reader in readers if (line := servers[reader].config.server(sid)) is not None), None)
