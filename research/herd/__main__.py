@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.node.timing import Say
 from research.herd import plot
 from research.herd.live import measure
-from research.herd.strategies import STRATEGIES
+from research.herd.model import STRATEGIES
 from research.herd.table import as_json, as_text
 from spec.text import INT, between, integers
 

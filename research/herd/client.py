@@ -27,7 +27,7 @@ from harness.processes import LOOPBACK, ServerError
 from refimpl.jute import decode, encode
 from refimpl.wire.client import MAX_FRAME, NOTIFICATION_XID
 from refimpl.wire.frames import Frames
-from research.herd.strategies import Strategy
+from research.herd.model import Strategy
 from spec.effects import Observe
 from spec.recipes.events import Answered, Ask, Event, Failed, Holds, Join, Notified
 from spec.recipes.member import MemberPhase

@@ -23,7 +23,7 @@ from harness.ensemble import Ensemble
 from harness.processes import ServerError, srvr
 from harness.session import Session
 from research.herd.client import Candidate
-from research.herd.strategies import Strategy
+from research.herd.model import Strategy
 from spec.text import required_integer
 
 SECONDS = 10.0

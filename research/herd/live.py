@@ -19,7 +19,7 @@ from harness.ensemble import KINDS, Ensemble
 from harness.processes import ServerError
 from research.herd import model
 from research.herd.client_group import ClientGroup, Death, StalledError
-from research.herd.strategies import STRATEGIES, Strategy
+from research.herd.model import STRATEGIES, Strategy
 
 SERVERS = 3
 TICK = 2000

@@ -2,19 +2,63 @@
 
 Rules of this module:
 
+- A strategy is a recipe of `spec.recipes` and the variants that change its watches; nothing else differs. The first four
+  are those that R17 compares. The last one is the official fair election, whose leader announces its leadership before
+  it leads: this costs a write.
 - The scheduler is fixed: all messages and requests in flight travel first, in the order of the model's rules; then the
   next client joins; when all wait, the leader crashes and its session lapses.
 - The counts begin with the crash: requests that arrive, and notifications that are delivered. The leader crashes
   without closing its session, so none of the requests is the leader's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from checker.engine import Model, Move, Row, semantics
 from checker.models.recipes import RecipeSetup, recipe_model
 from checker.models.service import FaultBudgets, WatchNotification, client_name
-from research.herd.strategies import Strategy
+from spec.recipes.recipes import RECIPES, ExclusiveRecipe
+from spec.variants import Variant
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A strategy to wait. `herd`: the death of the leader notifies all waiting clients, and not only one."""
+
+    name: str
+    recipe: str
+    variants: frozenset[Variant] = frozenset()
+    herd: bool = True
+
+    @property
+    def machine(self) -> ExclusiveRecipe:
+        """The recipe's step function, and the queries of its state."""
+        recipe = RECIPES[self.recipe]
+        assert isinstance(recipe, ExclusiveRecipe), "a strategy waits for a leader"
+        return recipe
+
+    def rules(self, root: str) -> Any:
+        """The recipe's rules, with its znodes at this path."""
+        return self.machine.rules(root, self.variants)
+
+    def expected(self, clients: int) -> int:
+        """The number of clients that the death of a leader should notify, by the requirements."""
+        return clients - 1 if self.herd else 1
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    strategy.name: strategy
+    for strategy in (
+        Strategy("one ephemeral", "unfair-election"),
+        Strategy("smallest znode", "leader-latch", frozenset({Variant.WATCH_THE_LEADER})),
+        Strategy("all children", "leader-latch", frozenset({Variant.WATCH_THE_CHILDREN})),
+        Strategy("predecessor", "leader-latch", herd=False),
+        Strategy("predecessor, announced", "fair-election", herd=False),
+    )
+}
+"""All strategies by name, in the order of the table."""
+
 
 TRAVELS = ("arrive", "deliver")
 

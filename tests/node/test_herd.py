@@ -7,8 +7,7 @@ import pytest
 from harness.ensemble import Ensemble
 from research.herd.client_group import ClientGroup
 from research.herd.live import TICK
-from research.herd.model import count
-from research.herd.strategies import STRATEGIES
+from research.herd.model import STRATEGIES, count
 from tests.node.conftest import Launch
 
 CLIENTS, DEATHS = 5, 2

@@ -11,8 +11,7 @@ from research.herd import __main__ as herd_command
 from research.herd import plot
 from research.herd.client_group import Death
 from research.herd.live import Report, Row
-from research.herd.model import Count, count
-from research.herd.strategies import STRATEGIES
+from research.herd.model import STRATEGIES, Count, count
 from research.herd.table import as_json, as_text, differences
 
 SIZES = range(2, 7)
