@@ -8,8 +8,8 @@ import pytest
 
 from spec.config import parse_ensemble
 from spec.config.dynamic_files import LONGEST_CONFIGURATION
-from spec.config.membership import BadMembersError, UnreadableMembersError, requested_view
 from spec.quorum import View
+from spec.service.reconfig_request import BadMembersError, UnreadableMembersError, requested_view
 
 LINES = {
     1: "server.1=one:2888:3888:participant;2181",
