@@ -37,8 +37,8 @@ from spec.effects import (
     Truncate,
     WriteEpochs,
 )
-from spec.election.intervals import FINALIZE_WAIT, FIRST_NOTIFICATION_TIMEOUT, next_notification_timeout
 from spec.election.messages import Fired, Notification
+from spec.election.state import FINALIZE_WAIT, FIRST_NOTIFICATION_TIMEOUT, next_notification_timeout
 from spec.quorum import View, change_of
 from spec.txn import Txn
 from spec.zab.state import Append, TakeSnapshot, logged

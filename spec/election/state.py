@@ -199,3 +199,14 @@ def put(pairs: Pairs[T], sid: Sid, value: T) -> Pairs[T]:
     """The same map with `sid` mapped to `value`."""
     rest = [pair for pair in pairs if pair[0] != sid]
     return tuple(sorted([*rest, (sid, value)], key=lambda pair: pair[0]))
+
+
+FINALIZE_WAIT = 0.2
+"""Seconds to wait for a better vote before a decision (`finalizeWait`)."""
+FIRST_NOTIFICATION_TIMEOUT, LAST_NOTIFICATION_TIMEOUT = 0.2, 60.0
+"""The shortest and the longest silence, in seconds, after which a vote is sent again (`minNotificationInterval`)."""
+
+
+def next_notification_timeout(timeout: float) -> float:
+    """The notification timeout after one that has passed: twice as long, up to the longest."""
+    return min(2 * timeout, LAST_NOTIFICATION_TIMEOUT)

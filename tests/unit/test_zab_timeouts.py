@@ -9,7 +9,7 @@ import pytest
 
 from spec.durable import Durable
 from spec.election import Peer
-from spec.election.intervals import FIRST_NOTIFICATION_TIMEOUT, LAST_NOTIFICATION_TIMEOUT, next_notification_timeout
+from spec.election.state import FIRST_NOTIFICATION_TIMEOUT, LAST_NOTIFICATION_TIMEOUT, next_notification_timeout
 from spec.quorum import majority_view
 from spec.zab.registration import MAX_JUMP, Refusal, refusal
 from spec.zab.state import Handler, Leader, LeaderPhase, Learner, LearnerPhase, Stage
