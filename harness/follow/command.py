@@ -15,10 +15,9 @@ from checker.rollout.inputs.sources import read_input
 from checker.symbolic.disjoint import UndecidedError
 from harness import real
 from harness.directories import add_keep, keep_mistake
-from harness.follow.follower import EnsembleFollower, FollowOptions
+from harness.follow.follower import EnsembleFollower, FollowOptions, PlanFollower
 from harness.follow.reconfig import ReconfigFollower
 from harness.follow.result import Ending, FollowedRun
-from harness.follow.run import PlanFollower
 from harness.follow.servers import Loopback, MappingError
 from harness.processes import ServerError
 from harness.releases import MAVEN

@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-- A strategy is a recipe of `spec.recipes` and the variants that change its watches; nothing else differs. The first four
-  are those that R17 compares. The last one is the official fair election, whose leader announces its leadership before
-  it leads: this costs a write.
+- A strategy is a recipe of `spec.recipes` and the variants that change its watches; nothing else differs. The first
+  four are those that R17 compares. The last one is the official fair election, whose leader announces its leadership
+  before it leads: this costs a write.
 - The scheduler is fixed: all messages and requests in flight travel first, in the order of the model's rules; then the
   next client joins; when all wait, the leader crashes and its session lapses.
 - The counts begin with the crash: requests that arrive, and notifications that are delivered. The leader crashes

@@ -11,9 +11,8 @@ import pytest
 from checker.rollout import Engine, PlanRequest, SafetyVerdict, plan
 from checker.rollout.inputs.sources import read_input
 from checker.scenario import bundled
-from harness.follow.follower import FollowOptions
+from harness.follow.follower import FollowOptions, PlanFollower
 from harness.follow.result import Ending
-from harness.follow.run import PlanFollower
 from tests.node.conftest import NEWEST
 from tests.support.programs import need_kind
 

@@ -15,8 +15,8 @@ from checker.rollout.config_state import side_of
 from checker.rollout.inputs.sources import read_input
 from harness.__main__ import main
 from harness.follow.command import exit_code, total
+from harness.follow.follower import modes, steps_for
 from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent, longest_pause
-from harness.follow.run import modes, steps_for
 from harness.follow.servers import Loopback, MappingError, ids
 from harness.releases import DEBIAN
 from spec.config import parse_zoo_cfg

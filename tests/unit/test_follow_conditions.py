@@ -15,10 +15,9 @@ import pytest
 from checker.rollout.output.data import data
 from checker.rollout.steps import Way
 from harness import processes
-from harness.follow import follower, run
-from harness.follow.follower import FollowOptions
+from harness.follow import follower
+from harness.follow.follower import FollowOptions, PlanFollower
 from harness.follow.result import Ending
-from harness.follow.run import PlanFollower
 from spec.quorum import Sid
 from tests.support.rollout_runs import fine, plan_of
 
@@ -85,7 +84,7 @@ def followed(
 
     made = plan_of(old, new, fine, how=way)
     servers = LateServers(sorted({*made.request.old.servers, *made.request.new.servers}), restless)
-    patch.setattr(run, "FollowedServers", lambda *_: servers)
+    patch.setattr(follower, "FollowedServers", lambda *_: servers)
     patch.setattr(follower, "WriteClient", client)
     patch.setattr(follower, "LOAD", "/load")
     patch.setattr(follower, "QUIET_SECONDS", 0.0)
