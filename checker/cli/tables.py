@@ -10,8 +10,9 @@ from typing import Any
 
 from checker.engine import Finding, Kind, ModelError, Property, Read, Stop
 from checker.engine.search import explore
+from checker.kit.environment import LINKS
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.setup import LINKS, Link, server_name
+from checker.models.ensemble.setup import Link, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status, is_established
 from checker.properties import ENSEMBLE_PROPERTIES
 from spec.quorum import majority_view

@@ -1,6 +1,7 @@
 """A kit for models of actors: state machines, ready-made networks, a register with its judge, and symmetry.
 
-`machines` makes a model of state machines on one of the `networks`. `register` adds clients with scripts, and the
+`machines` makes a model of state machines on one of the `networks`, in an `environment` with faults; `actions` has the
+traits and budgets of actions. `register` adds clients with scripts, and the
 property that every history is linearizable. `symmetry` explores one representative of all states that differ only in
 the names of interchangeable actors. The kit knows no ZooKeeper, and it is written on the public names of
 `checker.engine`.
@@ -8,18 +9,24 @@ the names of interchangeable actors. The kit knows no ZooKeeper, and it is writt
 Import the names from here, and those of the register from `checker.kit.register`.
 """
 
+from checker.kit.actions import Action, FaultAction, Traits
+from checker.kit.environment import Environment
 from checker.kit.machines import WAIT, HistoryVariable, Machine, Reaction, network_model, to_each
 from checker.kit.networks import Bag, Network
 from checker.kit.symmetry import SymmetricModel, interchangeable, symmetric
 
 __all__ = [
     "WAIT",
+    "Action",
     "Bag",
+    "Environment",
+    "FaultAction",
     "HistoryVariable",
     "Machine",
     "Network",
     "Reaction",
     "SymmetricModel",
+    "Traits",
     "interchangeable",
     "network_model",
     "symmetric",

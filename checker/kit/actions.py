@@ -66,6 +66,8 @@ class Action(StrEnum):
         member.traits = traits
         return member
 
+    __repr__ = str.__repr__  # reports and errors show the name
+
     def worded(self, *processes: str) -> str:
         """The caption, with the names of the processes; the action itself if it has none."""
         return (self.traits.caption or self.value).format(*processes)
@@ -92,8 +94,12 @@ class FaultAction(Action):
     CRASH = "crash", Traits(fair=False, fault=True, budget="crashes", caption="{} crashes")
     RESTART = "restart", Traits(fair=False, budget="restarts", caption="{} starts again")
     CUT = "cut", Traits(fair=False, fault=True, budget="cuts", caption="the link of {} and {} is cut")
-    PARTITION = "partition", Traits(fair=False, fault=True, budget="partitions")
+    PARTITION = (
+        "partition",
+        Traits(fair=False, fault=True, budget="partitions", caption="{} can no longer be reached by the others"),
+    )
     HEAL = "heal", Traits(fair=False, budget="heals", caption="all links are whole again")
+    LOSE = "lose", Traits(fair=False, fault=True, budget="losses")
 
 
 NAMES_OF_FAULTS = faults_among(FaultAction)
@@ -137,6 +143,10 @@ class Faults(msgspec.Struct, frozen=True):
     late: frozenset[Any] = frozenset()
     down: frozenset[Any] = frozenset()
 
+    def lane_fields(self) -> dict[str, Any]:
+        """The processes that are down and the remaining budgets, as a lane shows them."""
+        return {"down": sorted(self.down), "left": self.left.by_name}
+
 
 class Spend(msgspec.Struct, frozen=True):
     """Take one from a budget; `late` and `down` change by these processes."""
@@ -167,9 +177,9 @@ def faults_actor() -> Actor:
     return Actor(FAULTS, (FAULTS,), step)
 
 
-def spend(action: Action, *, started: Any = None, crashed: Any = None) -> Send:
-    """Take one from the budget of an action, if it has one; a process may start or crash with it."""
-    return Send(FAULTS, Spend(action.traits.budget, started, crashed))
+def spend(action: Action, **changes: Any) -> Send:
+    """Take one from the budget of an action, if it has one, with other changes of `Spend`."""
+    return Send(FAULTS, Spend(action.traits.budget, **changes))
 
 
 def has_left(action: Action) -> Read:
@@ -180,8 +190,8 @@ def has_left(action: Action) -> Read:
 
 
 def limited_rule(
-    action: Action, label: object, arguments: tuple[Any, ...], sends: tuple[Send, ...], gate: Read, crashed: Any = None
+    action: Action, label: object, arguments: tuple[Any, ...], sends: tuple[Send, ...], gate: Read, **changes: Any
 ) -> Rule:
     """A rule of one move that takes one from the budget of its action, and is possible while `gate` is."""
-    move = Move(action, arguments, (spend(action, crashed=crashed), *sends))
+    move = Move(action, arguments, (spend(action, **changes), *sends))
     return Rule(f"{action} {label}", (has_left(action), gate), lambda *_: [move], (action,), fair_among((action,)))

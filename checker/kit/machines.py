@@ -26,7 +26,7 @@ A machine that returns `WAIT` leaves the message on its way in any network, for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -34,6 +34,8 @@ import msgspec
 
 from checker.engine import Actor, Column, Model, ModelError, Move, Outcome, Property, Read, Rule, Send
 from checker.engine.contract import call, listed, place_of, wrong
+from checker.kit.actions import Action, FaultAction, fair_among, spend
+from checker.kit.environment import Environment, ModelFragment, environment, is_up
 from checker.kit.networks import (
     Arrival,
     Insert,
@@ -41,6 +43,7 @@ from checker.kit.networks import (
     channel_actor,
     channel_column,
     channel_rule,
+    loss_rule,
     name_of,
 )
 
@@ -95,7 +98,11 @@ class Machine:
     the choice is impossible. The action of a choice is the choice itself if it is a string, its first item if that is a
     string in a tuple, and otherwise the name of its type. `actions` declares the actions, so that the report can name
     an action that never fires. `fair` declares those that happen at last if they stay possible, such as a timeout: True
-    for all, or their names. Any other choice need never be made, such as a crash or a request; deliveries are fair.
+    for all, or their names. Any other choice need never be made, such as a request; deliveries are fair. An `Action`
+    has its fairness, its caption and its budget in its traits.
+
+    `durable(state)` is the state with which the machine starts again after a crash: what was on its disk, and first
+    values for all else. Without it the machine never crashes.
 
     States, messages and choices are hashable and immutable: strings, numbers, tuples, frozensets, enumerations, frozen
     dataclasses and structs.
@@ -108,6 +115,7 @@ class Machine:
     on_choice: Callable[[Any, Any], Reaction | None] | None = None
     actions: tuple[str, ...] = ()
     fair: bool | tuple[str, ...] = False
+    durable: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -130,10 +138,11 @@ def network_model(
     network: Network = Network(),
     *,
     links: Iterable[Link] | None = None,
+    faults: Environment | None = None,
     histories: Sequence[HistoryVariable] = (),
     properties: Iterable[Property] = (),
 ) -> Model:
-    """The model of machines on a network.
+    """The model of machines on a network, in an environment with these faults.
 
     `links` are the links that exist, as pairs of names; by default one from each machine to each other one. A model
     without the links that are never used is smaller and faster. A message to an unknown machine, or on a link that does
@@ -144,24 +153,29 @@ def network_model(
     for pair in pairs:
         _check_link(name, pair, names)
     assembly = _Assembly(network, frozenset(pairs), {history.name: history for history in histories})
-    started = _Start(assembly)
-    for machine in machines:
-        started.add(machine)
+    world = _environment(network, machines, pairs, faults)
+    choosing = [machine for machine in machines if machine.choices is not no_choices]
+    fallible = {machine.name for machine in machines if machine.durable and faults is not None and faults.crashes}
+    gates = {name: (is_up(name),) if name in fallible else () for name in names}
+    batches, values = _started(assembly, machines)
     return Model(
         name,
         columns=(
             *(Column(machine.name, machine.start.state) for machine in machines),
-            *(channel_column(network, *pair, started.messages(pair)) for pair in pairs),
-            *(Column(history.name, started.values[history.name]) for history in histories),
+            *(channel_column(network, *pair, batches.get(pair, ())) for pair in pairs),
+            *(Column(history.name, values[history.name]) for history in histories),
+            *world.columns,
         ),
         actors=(
             *(assembly.actor(machine) for machine in machines),
             *(channel_actor(network, *pair) for pair in pairs),
             *(_recorder(history) for history in histories),
+            *world.actors,
         ),
         rules=(
-            *(_choice_rule(machine) for machine in machines if machine.choices is not no_choices),
-            *(channel_rule(network, *pair) for pair in pairs),
+            *(_choice_rule(machine, *gates[machine.name]) for machine in choosing),
+            *(channel_rule(network, *pair, *gates[pair[1]]) for pair in pairs),
+            *world.rules,
         ),
         properties=tuple(properties),
     )
@@ -221,6 +235,8 @@ class _Assembly:
                 return self.outcome(
                     machine.name, ignored, machine.on_message, state, operation.source, operation.message
                 )
+            if operation is FaultAction.CRASH and machine.durable is not None:
+                return Outcome((call(f"the machine {machine.name!r}", machine.durable, state),))
             if isinstance(operation, Chosen) and machine.on_choice is not None:
                 return self.outcome(machine.name, None, machine.on_choice, state, operation.choice)
             why = f"the machine {machine.name!r} has no function for {operation!r}; give it on_choice"
@@ -229,26 +245,38 @@ class _Assembly:
         return Actor(machine.name, (machine.name,), step)
 
 
-class _Start:
-    """The messages under way and the values of history variables before the first move."""
-
-    def __init__(self, assembly: _Assembly) -> None:
-        self._assembly = assembly
-        self._batches: dict[Link, tuple[Any, ...]] = {}
-        self.values = {name: history.initial for name, history in assembly.histories.items()}
-
-    def add(self, machine: Machine) -> None:
-        """Take the first messages and reports of a machine. Raises ModelError."""
+def _started(assembly: _Assembly, machines: Iterable[Machine]) -> tuple[dict[Link, tuple[Any, ...]], dict[str, Any]]:
+    """The messages under way on each link and the values of history variables before the first move."""
+    batches: dict[Link, tuple[Any, ...]] = {}
+    values = {name: history.initial for name, history in assembly.histories.items()}
+    for machine in machines:
         if not isinstance(machine.start, Reaction):
             raise wrong(f"the machine {machine.name!r}", machine.start, "start=Reaction(state) is right", None, "has")
-        for receiver, batch in self._assembly.batches(machine.name, machine.start).items():
-            self._batches[machine.name, receiver] = batch
+        for receiver, batch in assembly.batches(machine.name, machine.start).items():
+            batches[machine.name, receiver] = batch
         for history, event in machine.start.reports:
-            record = self._assembly.histories[history].record
-            self.values[history] = call(f"the history variable {history!r}", record, self.values[history], event)
+            record = assembly.histories[history].record
+            values[history] = call(f"the history variable {history!r}", record, values[history], event)
+    return batches, values
 
-    def messages(self, link: Link) -> tuple[Any, ...]:
-        return self._batches.get(link, ())
+
+def _environment(
+    network: Network, machines: Sequence[Machine], pairs: Sequence[Link], budgets: Environment | None
+) -> ModelFragment:
+    """The faults of machines and links. A machine that crashes breaks its connections, if they keep the order."""
+    if budgets is None:
+        return ModelFragment()
+    links: dict[frozenset[str], tuple[str, ...]] = {}
+    for pair in pairs:
+        links[frozenset(pair)] = (*links.get(frozenset(pair), ()), name_of(*pair))
+    ended = {
+        name: (name, *(channel for ends in links if network.ordered and name in ends for channel in links[ends]))
+        for name in (machine.name for machine in machines if machine.durable)
+    }
+    operations = {name: tuple(Send(actor, FaultAction.CRASH) for actor in actors) for name, actors in ended.items()}
+    world = environment(operations, links, budgets)
+    losses = (loss_rule(network, *pair) for pair in pairs if budgets.losses)
+    return world._replace(rules=(*losses, *world.rules))
 
 
 def _recorder(history: HistoryVariable) -> Actor:
@@ -260,15 +288,18 @@ def _recorder(history: HistoryVariable) -> Actor:
     return Actor(history.name, (history.name,), step)
 
 
-def _choice_rule(machine: Machine) -> Rule:
+def _choice_rule(machine: Machine, *gates: Read) -> Rule:
     name = f"choices of {machine.name}"
     source = f"the rule {name!r}"
 
-    def moves(state: Any) -> list[Move]:
-        choices = listed(source, machine.choices, state, right='choices are a list; one of them is ["go"]')
-        return [Move(_action(choice), (machine.name,), (Send(machine.name, Chosen(choice)),)) for choice in choices]
+    def moves(state: Any, *_: bool) -> Iterator[Move]:
+        for choice in listed(source, machine.choices, state, right='choices are a list; one of them is ["go"]'):
+            action, chosen = _action(choice), Send(machine.name, Chosen(choice))
+            spent = (spend(action),) if isinstance(action, Action) and action.traits.budget is not None else ()
+            yield Move(action, (machine.name,), (*spent, chosen))
 
-    return Rule(name, (Read(machine.name),), moves, machine.actions, machine.fair)
+    fair = machine.fair if isinstance(machine.fair, bool) else (*machine.fair, *fair_among(machine.actions))
+    return Rule(name, (Read(machine.name), *gates), moves, machine.actions, fair or fair_among(machine.actions))
 
 
 def _action(choice: Any) -> str:

@@ -30,9 +30,10 @@ import msgspec
 
 from checker.engine import Actor, Column, ModelError, Move, Outcome, Read, Rule, Send
 from checker.engine.contract import described, same_types
+from checker.kit.actions import FaultAction, has_left, spend
 
 ARROW = "->"
-DELIVER, LOSE, REPEAT = "deliver", "lose", "repeat"
+DELIVER, LOSE, REPEAT = "deliver", FaultAction.LOSE, "repeat"
 """The actions of a network: a message arrives, a message is lost, a message arrives and stays."""
 
 
@@ -114,7 +115,8 @@ class Bag:
         return self.count(message) > 0
 
 
-Content: TypeAlias = tuple[Any, ...] | Bag
+Content: TypeAlias = tuple[Any, ...] | Bag | FaultAction
+"""The messages of a channel; `FaultAction.CUT` while its link is cut."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ class Network:
         """The content of a channel after an insertion."""
         if isinstance(content, tuple):
             return (*content, *messages)
+        if not isinstance(content, Bag):
+            return content  # the link is cut
         for message in messages:
             content = content.plus(message, most=1 if self.duplicating else None)
         return content
@@ -154,11 +158,19 @@ class Network:
         """The content of a channel after a removal; None if the message cannot be taken out."""
         if isinstance(content, tuple):
             return content[1:] if content[:1] == (message,) else None
-        return content.minus(message)
+        return content.minus(message) if isinstance(content, Bag) else None
+
+    def after_fault(self, content: Content, fault: FaultAction) -> Content:
+        """The content of a channel after a cut or a healing of its link, or the end of its connection."""
+        if FaultAction.CUT in (fault, content) and fault is not FaultAction.HEAL:
+            return FaultAction.CUT
+        return self.content()
 
     def next_messages(self, content: Content) -> Iterable[Any]:
         """The messages that may arrive now."""
-        return content[:1] if isinstance(content, tuple) else content.distinct()
+        if isinstance(content, tuple):
+            return content[:1]
+        return content.distinct() if isinstance(content, Bag) else ()
 
 
 def name_of(source: str, target: str) -> str:
@@ -177,6 +189,8 @@ def channel_actor(network: Network, source: str, target: str) -> Actor:
         if isinstance(operation, Remove):
             left = network.after_removal(content, operation.message)
             return None if left is None else Outcome((left,))
+        if isinstance(operation, FaultAction):
+            return Outcome((network.after_fault(content, operation),))
         raise ModelError(f"the channel {name!r} cannot carry out {operation!r}; send it Insert or Remove")
 
     return Actor(name, (name,), step)
@@ -187,15 +201,15 @@ def channel_column(network: Network, source: str, target: str, messages: Iterabl
     return Column(name_of(source, target), network.content(messages))
 
 
-def channel_rule(network: Network, source: str, target: str) -> Rule:
-    """The rule that lists what may happen to the messages of a channel.
+def channel_rule(network: Network, source: str, target: str, *gates: Read) -> Rule:
+    """The rule that lists what may happen to the messages of a channel while the gates are open.
 
     Its moves have the arguments (sender, receiver, message). A delivery is fair, unlike a loss and a repetition.
     """
     name = name_of(source, target)
     keeps = network.duplicating and not network.ordered
 
-    def moves(content: Content) -> Iterator[Move]:
+    def moves(content: Content, *_: bool) -> Iterator[Move]:
         for message in network.next_messages(content):
             arguments = (source, target, message)
             take, arrive = Send(name, Remove(message)), Send(target, Arrival(source, message))
@@ -205,4 +219,15 @@ def channel_rule(network: Network, source: str, target: str) -> Rule:
             if network.lossy:
                 yield Move(LOSE, arguments, (take,))
 
-    return Rule(f"network {name}", (Read(name),), moves, network.actions, fair=(DELIVER,))
+    return Rule(f"network {name}", (Read(name), *gates), moves, network.actions, fair=(DELIVER,))
+
+
+def loss_rule(network: Network, source: str, target: str) -> Rule:
+    """The rule that loses a message of a channel, and takes one from the budget of losses."""
+    name = name_of(source, target)
+
+    def moves(content: Content, _: bool) -> Iterator[Move]:
+        for message in network.next_messages(content):
+            yield Move(LOSE, (source, target, message), (spend(LOSE), Send(name, Remove(message))))
+
+    return Rule(f"losses of {name}", (Read(name), has_left(LOSE)), moves, (LOSE,))

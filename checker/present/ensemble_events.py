@@ -14,10 +14,11 @@ from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent
+from checker.kit.environment import LINKS
 from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.connection import Connection
-from checker.models.ensemble.setup import LINKS, channel_name, connection_name, server_name
+from checker.models.ensemble.setup import channel_name, connection_name, server_name
 from checker.present.generic import Changes, changes
 from spec.effects import Message
 from spec.election.channel import Channel

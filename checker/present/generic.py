@@ -23,12 +23,13 @@ from checker.engine.contract import call, described
 from checker.engine.model import Model, Move, Row
 from checker.engine.semantics import by_rule, operations
 from checker.job import DiagramEvent, Json
-from checker.kit.actions import is_fault
+from checker.kit.actions import Action, FaultAction, is_fault
 from checker.kit.networks import LOSE, Arrival, Bag, Remove
 from checker.traces.trace import brief, fields_of, show, to_json
 
 ARROW = "->"
-MARKED = ("crash", "start", "cut", "heal", "decide")  # actions that a picture marks, by their names
+MARKS = {name: name for name in ("crash", "start", "cut", "heal", "decide")} | {"restart": "start", "partition": "cut"}
+"""The kinds of the marks in pictures, by the names of actions."""
 
 
 class DefaultPresenter:
@@ -47,7 +48,9 @@ class DefaultPresenter:
         return {name: _fields(row[place]) for place, name in self._lanes}
 
     def caption(self, move: Move) -> str:
-        """The action and its arguments; of a step of the channel `1->2` alone as `deliver 1->2 (content)`."""
+        """The caption of the action, or its arguments; of a step of a channel alone as `deliver 1->2 (content)`."""
+        if isinstance(move.action, Action) and move.action.traits.caption is not None:
+            return move.action.worded(*map(_named, move.arguments))
         arguments = [to_json(argument) for argument in move.arguments]
         if len(arguments) >= 2 and all(show(argument) in self._names for argument in arguments[:2]):
             sender, receiver = map(show, arguments[:2])
@@ -98,12 +101,17 @@ class DefaultPresenter:
         return "deliver" if any(read.column == receiver for some in reads for read in some) else "removed"
 
     def _marks(self, move: Move) -> Iterator[DiagramEvent]:
-        if move.action not in MARKED:
+        kind = MARKS.get(move.action)
+        if kind is None:
             return
         lanes = [name for name in map(str, move.arguments) if name in self._names]
         lanes = lanes or [send.actor for send in move.sends if send.actor in self._names]
         if lanes:
-            yield DiagramEvent(move.action, lanes[0], move.action, peer=next(iter(lanes[1:]), None))
+            yield DiagramEvent(kind, lanes[0], kind, peer=next(iter(lanes[1:]), None))
+
+
+def _named(argument: Any) -> str:
+    return ", ".join(map(show, map(to_json, argument))) if isinstance(argument, tuple) else show(to_json(argument))
 
 
 def _fields(value: Any) -> dict[str, Json]:
@@ -137,6 +145,8 @@ def _waiting(content: Any) -> tuple[Any, ...] | None:
         return tuple(sorted(content, key=lambda message: (described(message), hash(message))))
     if type(content) is tuple:
         return content
+    if isinstance(content, FaultAction):  # the link is cut
+        return ()
     return tuple(content) if isinstance(content, Bag) else None
 
 

@@ -20,17 +20,15 @@ from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
 from checker.models.service.client_connection import ClientConnection, ConnectionState
 from checker.models.service.messages import (
-    ApplyNext,
     Commit,
     ConnectionClosed,
-    DeliverLateRequest,
     DeliverMessage,
     DeliverRequest,
     RefuseSession,
     ServerMessage,
+    ServiceAction,
 )
 from checker.models.service.observations import READS
-from checker.models.service.rules import ServiceAction
 from checker.models.service.scripts import ScriptPosition
 from checker.models.service.servers import LaggingServer
 from checker.models.service.setup import (
@@ -149,7 +147,7 @@ class ServicePresenter:
         for server in self._setup.server_ids if self._setup.lag else ():
             name = server_name(server)
             commits = without(self._commits(before, name), self._commits(after, name))
-            applies = isinstance(operation_on(name, move), ApplyNext)
+            applies = operation_on(name, move) == ServiceAction.APPLY
             for each in map(_committed, commits):
                 applied = DiagramEvent("deliver", name, each, peer=LEADER)
                 left.append(applied if applies else DiagramEvent("lost", LEADER, each, peer=name))
@@ -202,7 +200,7 @@ def traffic(old: ClientConnection, new: ClientConnection, operation: Any) -> Tra
     match operation:
         case DeliverRequest(place):
             up = place
-        case DeliverLateRequest():
+        case ServiceAction.ARRIVE_LATE:
             stray = 0
         case DeliverMessage(place):
             down = place

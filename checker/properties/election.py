@@ -93,10 +93,7 @@ def _standalone_serves_alone(setup: Setup) -> Condition:
             return None
         return Finding(
             "a standalone server serves, and so do others",
-            (
-                ("standalone", alone),
-                *((f"behind server.{sid}", _support(statuses, sid)) for sid in leaders),
-            ),
+            (("standalone", alone), *((f"behind server.{sid}", _support(statuses, sid)) for sid in leaders)),
         )
 
     return _of_statuses(setup, check)

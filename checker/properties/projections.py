@@ -22,9 +22,10 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Kind, Read
+from checker.kit.environment import LINKS
 from checker.models.ensemble.effects import NO_EPOCH, Misapplied, memory_of, up_to
 from checker.models.ensemble.history import HistoryPart, part
-from checker.models.ensemble.setup import HISTORY, LINKS, Grain, Link, Setup, server_name
+from checker.models.ensemble.setup import HISTORY, Grain, Link, Setup, server_name
 from checker.models.ensemble.status import LEADING, ElectionStatus, election_status, is_established
 from checker.properties.registry import Answer, Condition, Parameter, ParameterError, Registry, Scope
 from spec.quorum import Sid, View

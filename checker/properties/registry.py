@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypedDict, TypeVar, Unpack
 
 from checker.engine import Finding, Kind, Property, Read
 from checker.engine.model import Trivial
@@ -92,6 +92,21 @@ class Parameter(Generic[Setup]):
     read: Callable[[Setup, object], tuple[object, str]]
 
 
+class Terms(TypedDict, Generic[Setup, Fact], total=False):
+    """The parts of a declaration that it may leave out."""
+
+    violation: str
+    premise: str
+    requirements: tuple[str, ...]
+    source: str
+    notes: str
+    parameter: Parameter[Setup]
+    default: Scope[Setup]
+    needs: Scope[Setup]
+    in_journals: bool
+    facts: tuple[Fact, ...]
+
+
 @dataclass(frozen=True)
 class Declaration(Generic[Setup, Fact]):
     """A property that can be named.
@@ -115,7 +130,7 @@ class Declaration(Generic[Setup, Fact]):
     default: Scope[Setup] | None = None
     needs: Scope[Setup] | None = None
     in_journals: bool = False
-    facts: frozenset[Fact] = frozenset()
+    facts: tuple[Fact, ...] = ()
 
     def build(self, setup: Setup, given: object = None) -> Property:
         """The property for a setup. Raises ParameterError."""
@@ -157,21 +172,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
         return len(self._declared)
 
     def declare(
-        self,
-        name: str,
-        kind: Kind,
-        *,
-        meaning: str,
-        violation: str = "",
-        premise: str = "",
-        requirements: tuple[str, ...] = (),
-        source: str = "",
-        notes: str = "",
-        parameter: Parameter[Setup] | None = None,
-        default: Scope[Setup] | None = None,
-        needs: Scope[Setup] | None = None,
-        in_journals: bool = False,
-        facts: tuple[Fact, ...] = (),
+        self, name: str, kind: Kind, *, meaning: str, **terms: Unpack[Terms[Setup, Fact]]
     ) -> Callable[[Constructor], Constructor]:
         """Register a property; the decorated function makes its condition from a setup and the parameter, if any.
 
@@ -181,22 +182,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
             raise ValueError(f"{name} is declared twice")
 
         def decorate(construct: Constructor) -> Constructor:
-            self._declared[name] = Declaration(
-                name,
-                kind,
-                construct,
-                meaning,
-                violation,
-                premise,
-                requirements,
-                source,
-                notes,
-                parameter,
-                default,
-                needs,
-                in_journals,
-                frozenset(facts),
-            )
+            self._declared[name] = Declaration(name, kind, construct, meaning, **terms)
             return construct
 
         return decorate

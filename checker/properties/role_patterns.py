@@ -230,9 +230,7 @@ def _read_table(setup: Setup, value: object) -> tuple[dict[Sid, Bucket], str]:
 
 
 TABLE: Parameter[Setup] = Parameter(
-    "servers with their states and votes",
-    "{1: {state: LOOKING, votes: {1: 1, 3: [8, 3]}}}",
-    _read_table,
+    "servers with their states and votes", "{1: {state: LOOKING, votes: {1: 1, 3: [8, 3]}}}", _read_table
 )
 
 

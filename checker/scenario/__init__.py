@@ -7,16 +7,6 @@ scenario is a `ScenarioError` with file, line and key, and with the correction; 
 """
 
 from checker.scenario.loader import bundled, from_source, from_text, load
-from checker.scenario.yaml_lines import (
-    ScenarioError,
-    VariantError,
-)
+from checker.scenario.yaml_lines import ScenarioError, VariantError
 
-__all__ = [
-    "ScenarioError",
-    "VariantError",
-    "bundled",
-    "from_source",
-    "from_text",
-    "load",
-]
+__all__ = ["ScenarioError", "VariantError", "bundled", "from_source", "from_text", "load"]

@@ -80,11 +80,7 @@ def _model_job(path: FilePath, added: frozenset[Variant], like: Release | None) 
 
 
 def from_text(
-    text: str,
-    read: Read,
-    file: str = "scenario.yaml",
-    added: Iterable[Variant] = (),
-    like: Release | None = None,
+    text: str, read: Read, file: str = "scenario.yaml", added: Iterable[Variant] = (), like: Release | None = None
 ) -> Job:
     """Return the job of the text of a scenario; `read` returns the zoo.cfg files. Raises as `load` does."""
     return _job(text, read, file, (), frozenset(added), like)

@@ -33,6 +33,8 @@ from checker.engine import Discovery, Model, ModelError
 from checker.engine.contract import first_row, short
 from checker.engine.semantics import finding_at
 from checker.job import Job, Json
+from checker.kit.actions import FAULTS, Faults
+from checker.kit.environment import ENVIRONMENT
 from checker.kit.symmetry import SymmetricModel
 from checker.printable import nearest
 from checker.scenario.yaml_lines import ScenarioError
@@ -85,12 +87,20 @@ def job_of_model(model: Model, source: Mapping[str, Json]) -> Job:
     """The job of a model, with the presenter for any model; that of a symmetric model shows runs of its base."""
     from checker.present import DefaultPresenter  # noqa: PLC0415 (errors come first)
 
-    job = Job(model.name, model, DefaultPresenter(model), source, actions=model.actions)
+    bounds = tuple(bounds_of(model))
+    job = Job(model.name, model, DefaultPresenter(model), source, bounds=bounds, actions=model.actions)
     if not isinstance(model, SymmetricModel):
         return job
     names = ", ".join(model.group.names)
-    bounds = (f"one representative of the states that differ only in the names of {names}",)
+    bounds += (f"one representative of the states that differ only in the names of {names}",)
     return replace(job, bounds=bounds, refinement=UnfoldedRuns(job, model))
+
+
+def bounds_of(model: Model) -> Iterator[str]:
+    """The faults of the environment of a model, in words."""
+    for column in model.columns:
+        if column.name == FAULTS and isinstance(column.initial, Faults):
+            yield f"at most {column.initial.left.in_words(ENVIRONMENT) or 'no fault'}"
 
 
 @dataclass(frozen=True)

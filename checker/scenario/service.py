@@ -14,7 +14,8 @@ import msgspec
 
 from checker.job import Job, Json
 from checker.models.service import Clocks, FaultBudgets, ServiceSetup
-from checker.models.service.rules import ServiceAction, known_actions
+from checker.models.service.messages import ServiceAction
+from checker.models.service.rules import known_actions
 from checker.models.service.scripts import Script
 from checker.models.service.setup import FAULTS_OF_CLIENTS
 from checker.present.service import ServicePresenter

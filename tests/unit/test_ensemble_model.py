@@ -7,10 +7,11 @@ import pytest
 from checker.engine import Finding, Limits, Property, Read, Stop
 from checker.engine.search import explore
 from checker.engine.semantics import successors
+from checker.kit.environment import LINKS
 from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup, ensemble
 from checker.models.ensemble.environment import boot
 from checker.models.ensemble.rules import pairs
-from checker.models.ensemble.setup import LINKS, channel_name, server_name
+from checker.models.ensemble.setup import channel_name, server_name
 from checker.models.ensemble.status import election_status, has_rejoined, is_running
 from checker.report.verdict import Verdict, judge
 from checker.scenario import from_text

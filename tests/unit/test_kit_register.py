@@ -24,14 +24,18 @@ from checker.kit.register import (
     GetFrom,
     GetReply,
     GetRequest,
+    Invoked,
     PutReply,
     PutRequest,
     PutTo,
+    RegisterHistory,
+    Returned,
     ScriptedClient,
+    linearizable_property,
+    record,
     register_model,
     scripted_clients,
 )
-from checker.kit.register_history import Invoked, RegisterHistory, Returned, linearizable_property, record
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 

@@ -8,7 +8,7 @@ import pytest
 from checker.engine import Move, Row
 from checker.engine.semantics import successors
 from checker.job import DiagramEvent, Job
-from checker.present.ensemble_fields import disk_of, part_of
+from checker.present.ensemble import disk_of, part_of
 from checker.scenario import from_text
 from spec.durable import Durable
 from spec.quorum import majority_view

@@ -31,22 +31,18 @@ from checker.models.service import (
 )
 from checker.models.service.messages import (
     AddWatch,
-    ApplyNext,
     CloseConnection,
-    DeliverLateRequest,
     DeliverMessage,
     DeliverRequest,
-    EndProcess,
-    ExpireSession,
     FireWatches,
     ForgetClient,
-    LoseConnection,
     Origin,
     Propose,
     RefuseSession,
     ResumeSession,
     SendMessage,
     ServeRequest,
+    ServiceAction,
 )
 from spec.tree.apply import Event, EventType
 from spec.tree.data import OPEN_ACL_UNSAFE
@@ -147,15 +143,15 @@ def test_what_waits_is_applied_in_the_order_of_commits() -> None:
     for commit in commits:
         replica = asked("server 1", replica, commit).values[0]
 
-    once = asked("server 1", replica, ApplyNext()).values[0]
-    twice = asked("server 1", once, ApplyNext()).values[0]
+    once = asked("server 1", replica, ServiceAction.APPLY).values[0]
+    twice = asked("server 1", once, ServiceAction.APPLY).values[0]
     assert (once.zxid, once.store.node("/e")) == (1, None)
     assert (twice.zxid, twice.store.node("/e").data) == (2, b"")
 
 
 def test_an_applied_transaction_is_told_to_watchers_before_its_client_is_answered() -> None:
     replica, (commit,) = proposed(SET)
-    outcome = asked("server 1", asked("server 1", replica, commit).values[0], ApplyNext())
+    outcome = asked("server 1", asked("server 1", replica, commit).values[0], ServiceAction.APPLY)
 
     assert [type(send.operation) for send in outcome.sends] == [FireWatches, SendMessage]
 
@@ -166,7 +162,7 @@ def test_a_sync_is_answered_when_what_was_committed_before_it_is_applied() -> No
     outcome = asked("server 1", waiting, ServeRequest(session_of(2), Sync("/a"), 2))
     assert outcome.sends == ()
 
-    (push,) = sent_to("link 2", asked("server 1", outcome.values[0], ApplyNext()))
+    (push,) = sent_to("link 2", asked("server 1", outcome.values[0], ServiceAction.APPLY))
     assert push.message.asked == Sync("/a")
 
 
@@ -184,16 +180,16 @@ def test_who_is_forgotten_is_not_answered_but_what_it_wrote_is_applied() -> None
 
     (after,) = asked("server 1", waiting, ForgetClient(1)).values
     assert [each.origin for each in after.pending] == [None]
-    assert sent_to("link 1", asked("server 1", after, ApplyNext())) == []
+    assert sent_to("link 1", asked("server 1", after, ServiceAction.APPLY)) == []
 
 
 def test_the_end_of_a_session_closes_its_connection_after_its_events() -> None:
     replica, commits = proposed(CREATE, CloseSession())
     for commit in commits:
         replica = asked("server 1", replica, commit).values[0]
-    applied = asked("server 1", replica, ApplyNext()).values[0]
+    applied = asked("server 1", replica, ServiceAction.APPLY).values[0]
 
-    outcome = asked("server 1", applied, ApplyNext())
+    outcome = asked("server 1", applied, ServiceAction.APPLY)
     assert outcome.values[0].store.node("/e") is None
     assert [type(send.operation) for send in outcome.sends] == [FireWatches, FireWatches, SendMessage, CloseConnection]
 
@@ -254,12 +250,12 @@ def test_to_ask_without_a_connection_is_a_defect_of_the_clients_model() -> None:
 
 
 def test_of_a_lost_connection_only_writes_may_still_arrive() -> None:
-    lost = asked("link 1", link(up=(GET, SET), down=(ANSWER,)), LoseConnection())
+    lost = asked("link 1", link(up=(GET, SET), down=(ANSWER,)), ServiceAction.DISCONNECT)
     assert lost.values == (ClientConnection(ConnectionState.DOWN, session_of(1), stray=(SET,)),)
     assert sent_to("library 1", lost) == [ConnectionLoss()]
     assert sent_to("server 1", lost) == sent_to("watches 1", lost) == [ForgetClient(1)]
 
-    late = asked("link 1", lost.values[0], DeliverLateRequest())
+    late = asked("link 1", lost.values[0], ServiceAction.ARRIVE_LATE)
     assert late.values[0].stray == ()
     assert sent_to("server 1", late) == [ServeRequest(session_of(1), SET, None)]
 
@@ -289,7 +285,7 @@ def test_another_servers_end_of_a_session_leaves_the_connection_alone() -> None:
 
 def test_who_closes_its_session_is_gone_when_it_is_answered_or_cut_off() -> None:
     closing = asked("link 1", UP, SendRequest(CloseSession())).values[0]
-    assert asked("link 1", closing, LoseConnection()).values[0].state is ConnectionState.GONE
+    assert asked("link 1", closing, ServiceAction.DISCONNECT).values[0].state is ConnectionState.GONE
 
     answered = link(closing=True, down=(Reply(CloseSession(), Code.OK, None, 1),))
     assert answered.cut
@@ -297,11 +293,11 @@ def test_who_closes_its_session_is_gone_when_it_is_answered_or_cut_off() -> None
 
 
 def test_who_crashes_leaves_a_session_until_it_lapses() -> None:
-    died = asked("link 1", link(up=(SET,)), EndProcess())
+    died = asked("link 1", link(up=(SET,)), ServiceAction.CRASH)
     assert died.values == (ClientConnection(ConnectionState.GONE, session_of(1), stray=(SET,)),)
     assert sent_to("library 1", died) == [ClientCrash()]
 
-    assert asked("link 1", died.values[0], ExpireSession()).values == (ClientConnection(ConnectionState.GONE, 0),)
+    assert asked("link 1", died.values[0], ServiceAction.EXPIRE).values == (ClientConnection(ConnectionState.GONE, 0),)
 
 
 def test_who_hears_that_its_session_is_over_may_open_the_next() -> None:

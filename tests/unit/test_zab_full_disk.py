@@ -10,7 +10,7 @@ from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, ServerAction, Setup, ensemble
 from checker.models.ensemble.setup import server_name
-from checker.present.ensemble_fields import disk_of
+from checker.present.ensemble import disk_of
 from checker.properties import ENSEMBLE_PROPERTIES
 from spec.effects import Disconnect, Effects, Persist, Send, ServerStep, Step, WriteEpochs
 from spec.quorum import majority_view

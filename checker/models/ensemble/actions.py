@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from checker.engine import Move
 from checker.kit.actions import Action, Budget, BudgetCounts, FaultAction, Faults, Traits
+from checker.kit.environment import ENVIRONMENT
 from spec.quorum import Sid
 
 
@@ -63,15 +64,10 @@ class ServerBudget(Budget):
 
 BUDGETS: Mapping[str, ServerBudget] = MappingProxyType(
     {
-        "crashes": ServerBudget("crash", "crashes", "how many servers may crash"),
-        "restarts": ServerBudget(
-            "restart after a crash", "restarts after crashes", "how many crashed servers may come back"
-        ),
-        "cuts": ServerBudget("cut of a link", "cuts of a link", "how many links may be cut"),
-        "partitions": ServerBudget("partition", "partitions", "how often the ensemble may be cut in two"),
-        "heals": ServerBudget(
-            "healing of all links", "healings of all links", "how often all cut links may heal together"
-        ),
+        **{
+            name: ServerBudget(**vars(ENVIRONMENT[name]))
+            for name in ("crashes", "restarts", "cuts", "partitions", "heals")
+        },
         "notification_timeouts": ServerBudget(
             "notification time-out", "notification time-outs", "how many notification time-outs may send a vote again",
             domain=Domain.MESSAGES, may_be_unlimited=True,
@@ -170,10 +166,7 @@ class ServerAction(Action):
     )
     # Clients.
     CLIENT_WRITE = "client write", Traits(fair=False, budget="writes", noted=True)
-    CLIENT_SYNC = (
-        "client sync",
-        Traits(fair=False, budget="syncs", caption="a client calls sync at {}", noted=True),
-    )
+    CLIENT_SYNC = ("client sync", Traits(fair=False, budget="syncs", caption="a client calls sync at {}", noted=True))
     # Faults, and their ends.
     CRASH = FaultAction.CRASH.entry
     RESTART = FaultAction.RESTART.entry

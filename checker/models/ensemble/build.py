@@ -25,6 +25,7 @@ import msgspec
 from checker.engine import Actor, Column, Finding, Kind, Limits, Model, Move, Property, Read, Row, Rule, Step
 from checker.engine.semantics import successors
 from checker.kit.actions import FAULTS, faults_actor
+from checker.kit.environment import LINKS, links_actor
 from checker.models.ensemble import columns
 from checker.models.ensemble.actions import LOSSES, SETTLING, Budgets, FaultsOfServers, ServerAction, urgency
 from checker.models.ensemble.columns import RecordedFacts
@@ -34,7 +35,6 @@ from checker.models.ensemble.rules import pairs, rules
 from checker.models.ensemble.setup import (
     CONNECTIONS,
     HISTORY,
-    LINKS,
     PLAN,
     VOTES,
     Grain,
@@ -107,7 +107,7 @@ def _assemble(
         actors.append(columns.channel_actor(source, destination, channel_rules, addressed=setup.addressed))
     late = frozenset(member.sid for member in setup.members if member.late)
     cells += [Column(FAULTS, FaultsOfServers(setup.budgets, late)), Column(LINKS, frozenset())]
-    actors += [faults_actor(), columns.links_actor()]
+    actors += [faults_actor(), links_actor()]
     if setup.keeps_connections:
         cells.append(Column(CONNECTIONS, frozenset()))
         actors.append(columns.connections_actor())

@@ -29,7 +29,6 @@ from checker.models.ensemble.history import HistoryPart, concerns
 from checker.models.ensemble.setup import (
     CONNECTIONS,
     HISTORY,
-    LINKS,
     PLAN,
     VOTES,
     Grain,
@@ -109,13 +108,6 @@ _TRANSITIONS: Mapping[ChannelTransition, Callable[[Channel], Channel]] = {
     ChannelTransition.CUT: spec_channel.cut,
     ChannelTransition.REACHABLE: spec_channel.reachable,
 }
-
-
-class LinkChange(msgspec.Struct, frozen=True):
-    """A link changes: it is cut or heals."""
-
-    cut: frozenset[Link] = frozenset()
-    healed: bool = False
 
 
 class ConnectRequest(msgspec.Struct, frozen=True):
@@ -337,16 +329,6 @@ def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, address
         raise ValueError(f"a channel does not know {operation!r}")
 
     return Actor(name, (name, server_name(destination)) if addressed else (name,), step)
-
-
-def links_actor() -> Actor:
-    """The cut links."""
-
-    def step(values: tuple[Any, ...], change: LinkChange) -> Outcome | None:
-        cut = frozenset() if change.healed else values[0] | change.cut
-        return None if cut == values[0] else Outcome((cut,))
-
-    return Actor(LINKS, (LINKS,), step)
 
 
 def connections_actor() -> Actor:

@@ -22,7 +22,8 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
-from checker.models.ensemble.setup import LINKS, connection_name, server_name
+from checker.kit.environment import LINKS
+from checker.models.ensemble.setup import connection_name, server_name
 from spec.quorum import Sid
 from spec.zab.events import Receive
 from spec.zab.packets import QuorumPacket

@@ -17,20 +17,19 @@ from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
 from checker.kit.actions import FAULTS, has_left, limited_rule, spend
+from checker.kit.environment import LINKS, LinkChange, cut_rule, splits
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.columns import (
     CRASH,
     ChannelTransition,
     ConnectionsEnded,
     DiskReplaced,
-    LinkChange,
     SoftwareReplaced,
     reachable,
 )
 from checker.models.ensemble.connection import Disconnection
 from checker.models.ensemble.setup import (
     CONNECTIONS,
-    LINKS,
     PLAN,
     File,
     Grain,
@@ -245,18 +244,9 @@ def _links(setup: Setup) -> Iterator[Rule]:
         yield _heal(setup)
 
 
-def splits(sids: tuple[Sid, ...]) -> Iterator[tuple[tuple[Sid, ...], tuple[Link, ...]]]:
-    """Every partition of the servers into two sides: the side of the first server, and the links that cross."""
-    first, *rest = sids
-    for size in range(len(rest)):
-        for chosen in combinations(rest, size):
-            side = (first, *chosen)
-            yield side, tuple((a, b) for a, b in combinations(sids, 2) if (a in side) is not (b in side))
-
-
 def _cut(setup: Setup, action: ServerAction, label: str, arguments: tuple[Any, ...], links: tuple[Link, ...]) -> Rule:
     """A link is cut, or all links between two sides: messages in flight on it are lost."""
-    sends = [Send(LINKS, LinkChange(frozenset(links)))]
+    sends: list[Send] = []
     if setup.keeps_connections:
         sends.append(Send(CONNECTIONS, ConnectionsEnded(cut=frozenset(links))))
     if setup.grain is Grain.FINE:
@@ -264,8 +254,7 @@ def _cut(setup: Setup, action: ServerAction, label: str, arguments: tuple[Any, .
         sends += [Send(channel_name(a, b), ChannelTransition.CUT) for a, b in crossing]
     if setup.zab is not None:
         sends += [Send(connection_name(*link), Disconnection()) for link in links if link in setup.quorum_pairs]
-    whole = Read(LINKS, lambda cut: None if cut >= frozenset(links) else True)
-    return limited_rule(action, label, arguments, tuple(sends), whole)
+    return cut_rule(action, label, arguments, frozenset(links), sends)
 
 
 def _heal(setup: Setup) -> Rule:

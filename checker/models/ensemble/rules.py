@@ -21,20 +21,12 @@ from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
 from checker.kit.actions import FAULTS, fair_among, limited_rule, spend
+from checker.kit.environment import LINKS
 from checker.models.ensemble import environment, zab
 from checker.models.ensemble.actions import Need, ServerAction, losses, may_give_up
 from checker.models.ensemble.columns import ConnectionsMade, Pop
 from checker.models.ensemble.connection import Pass
-from checker.models.ensemble.setup import (
-    CONNECTIONS,
-    LINKS,
-    Grain,
-    Link,
-    Setup,
-    channel_name,
-    connection_name,
-    server_name,
-)
+from checker.models.ensemble.setup import CONNECTIONS, Grain, Link, Setup, channel_name, connection_name, server_name
 from checker.models.ensemble.status import FOLLOWING, LEADING, LOOKING, OBSERVING, StatusInRound, followers, in_round
 from checker.models.ensemble.symmetry import Groups, orders, renamed
 from spec.effects import Timer

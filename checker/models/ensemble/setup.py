@@ -20,7 +20,7 @@ from spec.quorum import MembershipChange, Sid, View, changed
 from spec.variants import Variant
 from spec.zab.state import ZabRules
 
-LINKS, PLAN, VOTES, HISTORY = "links", "plan", "votes", "history"
+PLAN, VOTES, HISTORY = "plan", "votes", "history"
 CONNECTIONS = "connections"
 Link = tuple[Sid, Sid]
 """The link between two servers, the smaller id first; or a direction of it."""

@@ -20,9 +20,10 @@ from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
 from checker.kit.actions import FAULTS, Faults, limited_rule, spend
+from checker.kit.environment import LINKS
 from checker.models.ensemble.actions import ServerAction, losses, may_give_up
 from checker.models.ensemble.connection import Connection, Disconnection, PeerClosed, Take
-from checker.models.ensemble.setup import LINKS, Grain, Link, Setup, connection_name, server_name
+from checker.models.ensemble.setup import Grain, Link, Setup, connection_name, server_name
 from checker.models.ensemble.status import LEADING, LOOKING, StatusInRound, in_round, is_serving
 from spec.election.messages import LeaderLost, QuorumLost
 from spec.quorum import Port, Sid, View, have_quorums, reaches

@@ -9,8 +9,7 @@
 
 from checker.models.recipes.build import recipe_model
 from checker.models.recipes.client import Client
-from checker.models.recipes.observations import LargestHerd, Leaders, Reigns
-from checker.models.recipes.resource import Resource
+from checker.models.recipes.resource import LargestHerd, Leaders, Reigns, Resource
 from checker.models.recipes.setup import HERD, LEADERS, REIGNS, RESOURCE, ROOT, Facts, RecipeSetup, first_of
 
 __all__ = [

@@ -7,19 +7,20 @@ from collections.abc import Iterable, Iterator
 from checker.engine import Actor, Column, Model, Move, Property, Read, Rule, Send
 from checker.kit.actions import fair_among, has_left, spend
 from checker.models.recipes.client import WISHES, Client, RecipeAction, client_actor, first_client, possible_actions
-from checker.models.recipes.observations import LargestHerd, Leaders, Reigns, herd_actor, leaders_actor, reigns_actor
-from checker.models.recipes.resource import Resource, Write, WriteArrives, mail_actor, resource_actor
-from checker.models.recipes.setup import (
-    HERD,
-    LEADERS,
-    REIGNS,
-    RESOURCE,
-    ROOT,
-    Facts,
-    RecipeSetup,
-    first_of,
-    mail_name,
+from checker.models.recipes.resource import (
+    LargestHerd,
+    Leaders,
+    Reigns,
+    Resource,
+    Write,
+    WriteArrives,
+    herd_actor,
+    leaders_actor,
+    mail_actor,
+    reigns_actor,
+    resource_actor,
 )
+from checker.models.recipes.setup import HERD, LEADERS, REIGNS, RESOURCE, ROOT, Facts, RecipeSetup, first_of, mail_name
 from checker.models.service import LEADER, Leader, client_name, service
 from checker.models.service.messages import Propose
 from spec.tree.requests import Delete, SessionId
@@ -40,13 +41,7 @@ def recipe_model(name: str, setup: RecipeSetup, properties: Iterable[Property] =
             rules.append(_reach(client))
     if setup.removals:
         rules.append(removals(setup))
-    return Model(
-        name,
-        (*columns, *world.columns),
-        (*actors, *world.actors),
-        (*rules, *world.rules),
-        tuple(properties),
-    )
+    return Model(name, (*columns, *world.columns), (*actors, *world.actors), (*rules, *world.rules), tuple(properties))
 
 
 def _facts(setup: RecipeSetup) -> tuple[list[Column], list[Actor]]:

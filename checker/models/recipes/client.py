@@ -19,8 +19,7 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, ModelError, Outcome, Send
 from checker.kit.actions import Action, Traits
-from checker.models.recipes.observations import FollowReport, HoldReport
-from checker.models.recipes.resource import SendWrite
+from checker.models.recipes.resource import FollowReport, HoldReport, SendWrite
 from checker.models.recipes.setup import LEADERS, Facts, RecipeSetup, mail_name
 from checker.models.service import (
     ClientCrash,

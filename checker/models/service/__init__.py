@@ -43,12 +43,13 @@ from checker.models.service.messages import (
     Delivery,
     Reply,
     SendRequest,
+    ServiceAction,
     SessionExpiry,
     SyncMarker,
     WatchFact,
     WatchNotification,
 )
-from checker.models.service.rules import ServiceAction, first_tree, service
+from checker.models.service.rules import first_tree, service
 from checker.models.service.servers import LaggingServer, Leader, open_sessions
 from checker.models.service.setup import (
     LEADER,

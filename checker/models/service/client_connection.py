@@ -29,14 +29,10 @@ from checker.models.service.messages import (
     ConnectionClosed,
     ConnectionLoss,
     ConnectionStart,
-    DeliverLateRequest,
     DeliverMessage,
     DeliverRequest,
     Delivery,
-    EndProcess,
-    ExpireSession,
     ForgetClient,
-    LoseConnection,
     RefuseSession,
     Reply,
     RequestSession,
@@ -45,12 +41,13 @@ from checker.models.service.messages import (
     SendRequest,
     ServeRequest,
     ServerMessage,
+    ServiceAction,
     SessionExpiry,
     StartSession,
     SubmitRequest,
     WatchNotification,
 )
-from checker.models.service.server_logic import answered_early
+from checker.models.service.servers import answered_early
 from checker.models.service.setup import ServiceSetup, client_name, library_name, link_name, server_name, watches_name
 from spec.service.connection import ROUTES, Route
 from spec.tree.data import Record
@@ -120,7 +117,7 @@ class _ConnectionSteps:
                 return self._ask(link, record)
             case DeliverRequest(place):
                 return self._arrive(link, place)
-            case DeliverLateRequest():
+            case ServiceAction.ARRIVE_LATE:
                 return self._arrive_late(link)
             case SendMessage(message, ahead):
                 return Outcome((self._enqueue(link, message, ahead),))
@@ -128,11 +125,11 @@ class _ConnectionSteps:
                 return self._deliver(link, place)
             case CloseConnection(server, session):
                 return self._cut(link, server, session)
-            case LoseConnection():
+            case ServiceAction.DISCONNECT:
                 return self._lose(link, link.stray + may_change(link.up))
-            case EndProcess():
+            case ServiceAction.CRASH:
                 return self._end_process(link)
-            case ExpireSession():
+            case ServiceAction.EXPIRE:
                 return Outcome((_after_session() if link.state is ConnectionState.GONE else replace(link, stray=()),))
             case _:
                 return self._reconnect(link, asked)

@@ -10,7 +10,7 @@ A write, in a model with lag (c is a client, k its server):
        |                |                     |------------------>|                |
        |                |                     |            Commit |                |
        |                |                     |<------------------|                |
-       |                |         (ApplyNext) | FireWatches       |                |
+       |                |             (APPLY) | FireWatches       |                |
        |                |                     |----------------------------------->|
        |                |                     |        SendMessage(WatchNotification)
        |                |<---------------------------------------------------------|
@@ -19,8 +19,9 @@ A write, in a model with lag (c is a client, k its server):
        |       Delivery | (DeliverMessage)    |                   |                |
        |<---------------|                     |                   |                |
 
-Rules send the operations in parentheses, one for each step. The library of a client, if it has one, stands between the
-client and its link. Two messages with equal fields are never equal, since each has a separate class.
+Rules send the operations in parentheses, one for each step; some actions are operations too. The library of a client,
+if it has one, stands between the client and its link. Two messages with equal fields are never equal, since each has a
+separate class.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from checker.kit.actions import Action, FaultAction, Traits
 from spec.client import Library
 from spec.tree.apply import Event, EventType
 from spec.tree.data import Record
@@ -37,6 +39,26 @@ from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore
 from spec.tree.txns import Change
 from spec.tree.watches import WatchKind
+
+
+class ServiceAction(Action):
+    """The actions of a service, each with (client, server) or one of the two; some are operations too."""
+
+    ARRIVE = "arrive"  # the first request in flight reaches the server
+    ARRIVE_LATE = "arrive late"  # a request of a lost connection reaches the old server
+    APPLY = "apply"  # a server that lags applies its oldest pending transaction
+    DELIVER = "deliver"  # the first message in flight reaches the client
+    RECONNECT = "reconnect", Traits(noted=True)  # a client is accepted, or learns that its session is over
+    OPEN = "open", Traits(noted=True)  # a client whose session is over requests a new one
+    LAPSE = "lapse", Traits(noted=True)  # the session of a client that is gone ends: no fault, since it must happen
+    # Faults.
+    DISCONNECT = "disconnect", Traits(fair=False, fault=True, budget="disconnects", noted=True)
+    EXPIRE = (
+        "expire",
+        Traits(fair=False, fault=True, budget="expiries", caption="the session of {} expires", noted=True),
+    )
+    CRASH = FaultAction.CRASH.entry
+
 
 # Messages from a server to a client.
 
@@ -108,10 +130,6 @@ class DeliverRequest(msgspec.Struct, frozen=True):
     place: int = 0
 
 
-class DeliverLateRequest(msgspec.Struct, frozen=True):
-    """The oldest request of a lost connection reaches its old server."""
-
-
 class DeliverMessage(msgspec.Struct, frozen=True):
     """The message at this place of those in flight, usually the first, reaches the client."""
 
@@ -137,18 +155,6 @@ class CloseConnection(msgspec.Struct, frozen=True):
 
     server: int | None  # None: the server with the connection
     session: SessionId
-
-
-class LoseConnection(msgspec.Struct, frozen=True):
-    """The connection is lost, with every message in flight to the client."""
-
-
-class EndProcess(msgspec.Struct, frozen=True):
-    """The client's process ends."""
-
-
-class ExpireSession(msgspec.Struct, frozen=True):
-    """The leader ends the session; a connection learns of it by `CloseConnection`."""
 
 
 class ResumeSession(msgspec.Struct, frozen=True):
@@ -230,10 +236,6 @@ class ServeRequest(msgspec.Struct, frozen=True):
     session: SessionId
     record: Record
     client: int | None
-
-
-class ApplyNext(msgspec.Struct, frozen=True):
-    """Apply the oldest pending transaction."""
 
 
 class ForgetClient(msgspec.Struct, frozen=True):

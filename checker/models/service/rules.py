@@ -14,55 +14,42 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
 from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
-from checker.kit.actions import (
-    FAULTS,
-    Action,
-    FaultAction,
-    Faults,
-    Traits,
-    fair_among,
-    faults_actor,
-    has_left,
-    limited_rule,
-    spend,
-)
+from checker.kit.actions import FAULTS, Faults, fair_among, faults_actor, has_left, limited_rule, spend
+from checker.kit.environment import ModelFragment
 from checker.models.service.client_connection import ClientConnection, ConnectionState, link_actor
 from checker.models.service.messages import (
     Acceptance,
-    ApplyNext,
     ClientCrash,
     ConnectionLoss,
-    DeliverLateRequest,
     DeliverMessage,
     DeliverRequest,
     Delivery,
     DropEphemerals,
-    EndProcess,
-    ExpireSession,
-    LoseConnection,
     Propose,
     RefuseSession,
     RegisterWatches,
     Reply,
     RequestSession,
     ResumeSession,
+    ServiceAction,
     SessionExpiry,
     SubmitRequest,
     WatchNotification,
 )
-from checker.models.service.server_logic import accepts_session, watches_actor
 from checker.models.service.servers import (
     LaggingServer,
     Leader,
+    accepts_session,
     lagging_server_actor,
     leader_actor,
     open_sessions,
     server_without_lag,
+    watches_actor,
 )
 from checker.models.service.setup import (
     LEADER,
@@ -127,25 +114,6 @@ def library_actor(client: int, setup: ServiceSetup) -> Actor:
     return Actor(name, (name,), step)
 
 
-class ServiceAction(Action):
-    """The actions of a service, each with (client, server) or one of the two."""
-
-    ARRIVE = "arrive"  # the first request in flight reaches the server
-    ARRIVE_LATE = "arrive late"  # a request of a lost connection reaches the old server
-    APPLY = "apply"  # a server that lags applies its oldest pending transaction
-    DELIVER = "deliver"  # the first message in flight reaches the client
-    RECONNECT = "reconnect", Traits(noted=True)  # a client is accepted, or learns that its session is over
-    OPEN = "open", Traits(noted=True)  # a client whose session is over requests a new one
-    LAPSE = "lapse", Traits(noted=True)  # the session of a client that is gone ends: no fault, since it must happen
-    # Faults.
-    DISCONNECT = "disconnect", Traits(fair=False, fault=True, budget="disconnects", noted=True)
-    EXPIRE = (
-        "expire",
-        Traits(fair=False, fault=True, budget="expiries", caption="the session of {} expires", noted=True),
-    )
-    CRASH = FaultAction.CRASH.entry
-
-
 def _rules(setup: ServiceSetup) -> Iterator[Rule]:
     """All rules of a service; those of faults without a budget are left out."""
     for client in setup.client_ids:
@@ -189,7 +157,7 @@ def _arrive(client: int, setup: ServiceSetup) -> Rule:
                     ServiceAction.ARRIVE, (client, link.server, link.up[place]), (Send(name, DeliverRequest(place)),)
                 )
         if link.stray and (early or link.state is not ConnectionState.UP):
-            yield Move(ServiceAction.ARRIVE_LATE, (client, link.stray[0]), (Send(name, DeliverLateRequest()),))
+            yield Move(ServiceAction.ARRIVE_LATE, (client, link.stray[0]), (Send(name, ServiceAction.ARRIVE_LATE),))
 
     return Rule(f"requests of {name}", (Read(name),), moves, (ServiceAction.ARRIVE, ServiceAction.ARRIVE_LATE))
 
@@ -220,7 +188,7 @@ def _apply(server: int) -> Rule:
         return replica.pending[0] if replica.pending else None
 
     def moves(first: object) -> tuple[Move, ...]:
-        return (Move(ServiceAction.APPLY, (server, first), (Send(name, ApplyNext()),)),)
+        return (Move(ServiceAction.APPLY, (server, first), (Send(name, ServiceAction.APPLY),)),)
 
     return Rule(f"{name} applies", (Read(name, oldest),), moves, (ServiceAction.APPLY,))
 
@@ -266,7 +234,7 @@ def _open(client: int, setup: ServiceSetup) -> Rule:
 
 def _end(client: int, session: SessionId) -> tuple[Send, ...]:
     """The end of a session. Its requests still in flight are dropped, or find it closed and change nothing."""
-    return Send(link_name(client), ExpireSession()), Send(LEADER, Propose(session, CloseSession()))
+    return Send(link_name(client), ServiceAction.EXPIRE), Send(LEADER, Propose(session, CloseSession()))
 
 
 def _lapse(client: int) -> Rule:
@@ -308,7 +276,7 @@ def _disconnect(client: int, setup: ServiceSetup) -> Rule:
     def moves(connected: tuple[int | None, SessionId], _left: bool) -> tuple[Move, ...]:
         server, session = connected
         dropped = (Send(LEADER, DropEphemerals(session)),) if drops else ()
-        sends = (spend(ServiceAction.DISCONNECT), Send(name, LoseConnection()), *dropped)
+        sends = (spend(ServiceAction.DISCONNECT), Send(name, ServiceAction.DISCONNECT), *dropped)
         return (Move(ServiceAction.DISCONNECT, (client, server), sends),)
 
     return Rule(
@@ -325,16 +293,8 @@ def _crash(client: int) -> Rule:
     def lives(link: ClientConnection) -> bool | None:
         return None if link.state is ConnectionState.GONE else True
 
-    read, ends = Read(name, lives), (Send(name, EndProcess()),)
+    read, ends = Read(name, lives), (Send(name, ServiceAction.CRASH),)
     return limited_rule(ServiceAction.CRASH, f"client {client}", (client,), ends, read)
-
-
-class ModelFragment(NamedTuple):
-    """Columns, actors and rules that one part of a model contributes."""
-
-    columns: tuple[Column, ...]
-    actors: tuple[Actor, ...]
-    rules: tuple[Rule, ...]
 
 
 def service(setup: ServiceSetup) -> ModelFragment:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
+from checker.kit.environment import ModelFragment
 from checker.models.service import observations as notes_of
 from checker.models.service.messages import (
     ClientCrash,
@@ -28,7 +29,6 @@ from checker.models.service.messages import (
     WatchNotification,
 )
 from checker.models.service.observations import Expected, Note, Observations
-from checker.models.service.rules import ModelFragment
 from checker.models.service.servers import Leader
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, link_name
 from spec.text import required_integer

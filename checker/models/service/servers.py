@@ -14,12 +14,16 @@ Rules of this module:
 - A sync waits for every transaction that was committed before the sync arrived, and for nothing else.
 - Reads are answered from the tree of this server. `link` lets a read arrive only when its connection has no request
   that waits.
+- Times are 0, since nothing here depends on them. A change without an effect is a refusal, or consists of checks only.
+  It takes no zxid, so that refusals add no states.
+- Several events of one transaction meet the watches one after the other, in their order; each client gets one
+  notification of an event. Variants: a watch remains after it has fired; the newest event is sent first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +31,6 @@ from msgspec.structs import replace
 from checker.engine import Actor, Outcome, Send
 from checker.models.service.messages import (
     AddWatch,
-    ApplyNext,
     CloseConnection,
     Commit,
     CommitFact,
@@ -40,11 +43,12 @@ from checker.models.service.messages import (
     Reply,
     SendMessage,
     ServeRequest,
+    ServiceAction,
     StartSession,
     SyncMarker,
+    WatchFact,
     WatchNotification,
 )
-from checker.models.service.server_logic import ServerLogic, answered_early, replicated
 from checker.models.service.setup import (
     IDENTITIES,
     LEADER,
@@ -55,15 +59,119 @@ from checker.models.service.setup import (
     watches_name,
 )
 from spec.client import Library
-from spec.tree.apply import TxnResult
+from spec.service.connection import ROUTES, Route
+from spec.service.handshake import ConnectClaims, Limits, Rejection, present
+from spec.service.sessions import password
+from spec.tree.apply import TxnResult, apply
 from spec.tree.data import Record
+from spec.tree.overlay import Overlay
+from spec.tree.paths import parent_of, sequential
+from spec.tree.prepare import prepare
 from spec.tree.read import read
 from spec.tree.replies import Code, PathReply
-from spec.tree.requests import CheckWatches, CreateSession, SessionId, Sync
-from spec.tree.store import FrozenStore
-from spec.tree.txns import Change, CloseSessionTxn, DeleteTxn, MultiTxn
+from spec.tree.requests import CheckWatches, CloseSession, Create, CreateMode, CreateSession, Request, SessionId, Sync
+from spec.tree.store import EndSession, FrozenStore, Remove
+from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, DeleteTxn, ErrorTxn, MultiTxn
 from spec.tree.watches import WatcherType, Watches, WatchKind, watch_of
 from spec.variants import Variant
+
+_SEQUENTIAL = (CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL)
+
+
+_LIMITS = Limits(0, 0)
+
+
+def accepts_session(session: SessionId, seen: int, zxid: int) -> bool:
+    """Whether a server that has applied `zxid` accepts a client that has seen `seen`, if its session is open."""
+    presented = ConnectClaims(seen, 0, session, password(session))
+    return not isinstance(present(presented, _LIMITS, zxid), Rejection)
+
+
+class ServerLogic:
+    """The conversion of requests to transactions by a leader, and of transactions to changes of a tree by a server."""
+
+    def __init__(self, variants: frozenset[Variant]) -> None:
+        self._variants = variants
+
+    def transaction_of(self, store: FrozenStore, propose: Propose) -> Change:
+        """The transaction for a request. A request of a session that is not open is refused as expired."""
+        session, record = propose.session, propose.record
+        open_ = store.timeout(session) is not None
+        if Variant.REUSED_SEQUENCE_NUMBER in self._variants and isinstance(record, Create):
+            record = _numbered_by_siblings(store, record)
+        view = store if propose.view is None else propose.view
+        change = prepare(view, Request(session, 0, record, IDENTITIES), 0, Code.OK if open_ else Code.SESSION_EXPIRED)
+        if Variant.HALF_A_MULTI in self._variants and isinstance(change.record, MultiTxn):
+            change = replace(change, record=_up_to_the_error(change.record))
+        return change
+
+    def effect_of(self, store: FrozenStore, zxid: int, change: Change) -> TxnResult:
+        """The effect of a transaction on a tree."""
+        txn = change.record
+        if Variant.EPHEMERAL_OUTLIVES_SESSION in self._variants and isinstance(txn, CloseSessionTxn):
+            return TxnResult((EndSession(change.session),))
+        if Variant.TWO_CREATORS in self._variants and isinstance(txn, CreateTxn) and store.node(txn.path) is not None:
+            free = Overlay(store)
+            free.carry_out(zxid, (Remove(txn.path),))
+            return apply(free, zxid, change)
+        return apply(store, zxid, change)
+
+
+def replicated(record: Record) -> bool:
+    """Whether the leader makes a transaction of a request."""
+    return ROUTES[type(record)] is Route.WRITE or isinstance(record, CreateSession)
+
+
+def answered_early(record: Record) -> bool:
+    """Whether a server answers a request before its commit, with the variant `ANSWERED_BEFORE_COMMIT`."""
+    return ROUTES[type(record)] is Route.WRITE and not isinstance(record, CloseSession)
+
+
+def _numbered_by_siblings(store: FrozenStore, create: Create) -> Create:
+    if create.flags not in _SEQUENTIAL:
+        return create
+    number = len(store.children(parent_of(create.path)))
+    return replace(create, path=sequential(create.path, number), flags=create.flags - 2)
+
+
+def _up_to_the_error(multi: MultiTxn) -> MultiTxn:
+    kept = tuple(txn for txn in multi.txns if not isinstance(txn, ErrorTxn))
+    return multi if len(kept) == len(multi.txns) else MultiTxn(kept)
+
+
+Watching: TypeAlias = frozenset[tuple[int, WatchKind, str]]
+"""The watches as (client, kind, path)."""
+
+
+def watches_actor(server: int, setup: ServiceSetup) -> Actor:
+    """The watches of a server. Its operations are AddWatch, FireWatches and ForgetClient."""
+    stays = Variant.WATCH_FIRES_TWICE in setup.variants
+    ahead = Variant.EVENTS_OUT_OF_ORDER in setup.variants
+
+    def step(values: tuple[Any, ...], asked: AddWatch | FireWatches | ForgetClient) -> Outcome:
+        watching: Watching = values[0]
+        match asked:
+            case AddWatch(client, kind, path):
+                return Outcome((watching | {(client, kind, path)},))
+            case ForgetClient(client):
+                return Outcome((frozenset(each for each in watching if each[0] != client),))
+            case FireWatches(event):
+                fired = _matches(watching, asked)
+                clients = dict.fromkeys(client for client, _, _ in fired)
+                facts = tuple(Send(name, WatchFact(event.path, len(clients))) for name in setup.observe_watches)
+                notice = SendMessage(WatchNotification(event.type, event.path), ahead)
+                told = tuple(Send(link_name(client), notice) for client in clients)
+                return Outcome((watching if stays else watching - set(fired),), (*(facts if told else ()), *told))
+
+    name = watches_name(server)
+    return Actor(name, (name,), step)
+
+
+def _matches(watching: Watching, fire: FireWatches) -> list[tuple[int, WatchKind, str]]:
+    table: Watches[tuple[int, WatchKind]] = Watches()
+    for client, kind, path in sorted(watching, key=lambda each: (each[0], each[2], each[1].value)):
+        table.add(kind, path, (client, kind))
+    return [(client, kind, fire.event.path) for (client, kind), _, _ in table.fire(fire.event)]
 
 
 class LaggingServer(msgspec.Struct, frozen=True):
@@ -75,7 +183,7 @@ class LaggingServer(msgspec.Struct, frozen=True):
 
 
 def lagging_server_actor(server: int, setup: ServiceSetup) -> Actor:
-    """A server. Its operations are Commit, ApplyNext, ServeRequest, RegisterWatches and ForgetClient."""
+    """A server. Its operations are Commit, ServiceAction.APPLY, ServeRequest, RegisterWatches and ForgetClient."""
     name = server_name(server)
     return Actor(name, (name,), _ServerSteps(server, setup.variants).step)
 
@@ -90,7 +198,7 @@ class _ServerSteps:
         match asked:
             case Commit():
                 return self._receive(replica, asked)
-            case ApplyNext():
+            case ServiceAction.APPLY:
                 return self._apply(replica) if replica.pending else None
             case ForgetClient(client):
                 return Outcome((replace(replica, pending=tuple(_without(client, replica.pending))),))

@@ -2,12 +2,11 @@
 
 - `safety`: mutual exclusion, the writes that the guarded resource accepts, and the clients that an event notifies
 - `liveness`: no client waits forever, no znode is left, and no client is mistaken forever
-- `projections`: the registry, and what properties read of each client
 
 The order of the imports is the order of listings and of defaults.
 """
 
 from checker.properties.recipes import safety, liveness  # isort: skip
-from checker.properties.recipes.projections import RECIPE_PROPERTIES, WRITES
+from checker.properties.recipes.safety import RECIPE_PROPERTIES, WRITES
 
 __all__ = ["RECIPE_PROPERTIES", "WRITES", "liveness", "safety"]

@@ -14,7 +14,7 @@ from checker.kit.actions import FAULTS
 from checker.models.recipes import ROOT, Client, RecipeSetup
 from checker.models.recipes.client import WISHES
 from checker.models.service import LEADER, Leader
-from checker.properties.recipes.projections import (
+from checker.properties.recipes.safety import (
     EXCLUSIVE,
     RECIPE_PROPERTIES,
     clients,
@@ -30,14 +30,7 @@ from checker.properties.registry import Answer, Condition
     "NobodyWaits",
     Kind.FINAL,
     meaning="In every state without a next step, no client waits",
-    requirements=(
-        "R15",
-        "R16",
-        "R18",
-        "R19",
-        "R21",
-        "R22",
-    ),
+    requirements=("R15", "R16", "R18", "R19", "R21", "R22"),
 )
 def _nobody_waits(setup: RecipeSetup) -> Condition:
     def check(*waits: bool) -> Answer:

@@ -1,14 +1,15 @@
 """The safety of recipes: one holder, accepted writes, notified clients, and a barrier that nobody passes alone.
 
 Rules of this module: the belief of a client is the state of its recipe; the truth is the first znode in the leader's
-tree, recorded as `reigns` for the properties that read it. Writes are judged by the truth and not by tokens.
+tree, recorded as `reigns` for the properties that read it. Writes are judged by the truth and not by tokens. A client
+that has crashed is False, for every projection.
 
 Sources: R15 to R22; fencing as in Chubby's sequencers (Burrows 2006, 2.4); ZooKeeper's recipes, "Double Barriers".
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Read
@@ -25,22 +26,74 @@ from checker.models.recipes import (
     RecipeSetup,
     Reigns,
     Resource,
+    first_of,
 )
-from checker.models.service import LEADER, Leader, watches_name
-from checker.properties.recipes.projections import (
-    ANNOUNCED,
-    EXCLUSIVE,
-    RECIPE_PROPERTIES,
-    WRITES,
-    clients,
-    holders,
-    those,
-    tokens_of_holders,
-)
-from checker.properties.registry import Answer, Condition, Parameter, ParameterError, Scope
+from checker.models.service import LEADER, Leader, client_name, watches_name
+from checker.properties.registry import Answer, Condition, Parameter, ParameterError, Registry, Scope
 from spec.recipes.barrier import READY, BarrierPhase
-from spec.recipes.recipes import DoubleBarrier
+from spec.recipes.recipes import DoubleBarrier, ExclusiveRecipe
 from spec.tree.paths import below
+
+RECIPE_PROPERTIES: Registry[RecipeSetup, Facts] = Registry("recipes")
+"""All properties of recipes, by name."""
+
+EXCLUSIVE: Scope[RecipeSetup] = Scope(
+    lambda setup: isinstance(setup.machine, ExclusiveRecipe),
+    "to recipes with one holder",
+    "speaks of a holder",
+    "write recipe: lock, or an election",
+)
+WRITES: Scope[RecipeSetup] = Scope(
+    lambda setup: setup.writes > 0, "with `writes`", "speaks of writes to the resource", "write writes: 1"
+)
+ANNOUNCED: Scope[RecipeSetup] = Scope(
+    lambda setup: isinstance(setup.machine, ExclusiveRecipe) and setup.machine.announces,
+    "with `recipe: fair-election`",
+    "speaks of leaders that announce themselves",
+    "write recipe: fair-election",
+)
+
+
+def clients(setup: RecipeSetup, see: Callable[[Client], Hashable]) -> tuple[Read, ...]:
+    """A read of each client; a client that has crashed is False."""
+    return tuple(
+        Read(client_name(client), lambda state: False if state.crashed else see(state)) for client in setup.client_ids
+    )
+
+
+def holders(setup: RecipeSetup) -> tuple[Read, ...]:
+    """Whether each client believes that it holds."""
+    return clients(setup, lambda client: setup.exclusive.holds(client.recipe))
+
+
+def waiters(setup: RecipeSetup) -> tuple[Read, ...]:
+    """Whether each client wants to hold and does not."""
+    return clients(setup, lambda client: setup.machine.waits(client.recipe))
+
+
+def tokens_of_holders(setup: RecipeSetup) -> tuple[Read, ...]:
+    """The token by which each client believes that it holds; False if it does not."""
+    recipe = setup.exclusive
+
+    def token(client: Client) -> Hashable:
+        return recipe.token(client.recipe) if recipe.holds(client.recipe) else False
+
+    return clients(setup, token)
+
+
+def first_token(setup: RecipeSetup) -> Read:
+    """The czxid of the first znode in the leader's tree; 0 if there is none."""
+
+    def first(leader: Leader) -> Hashable:
+        found = first_of(setup, leader.store)
+        return 0 if found is None else found[1].czxid
+
+    return Read(LEADER, first)
+
+
+def those(seen: Iterable[object]) -> tuple[int, ...]:
+    """The numbers of the clients with a true value."""
+    return tuple(client for client, true in enumerate(seen, 1) if true)
 
 
 @RECIPE_PROPERTIES.declare(
@@ -48,13 +101,7 @@ from spec.tree.paths import below
     Kind.ALWAYS,
     meaning="No two clients believe at the same time that they hold",
     premise="Some client believes that it holds",
-    requirements=(
-        "R15",
-        "R16",
-        "R18",
-        "R21",
-        "R22",
-    ),
+    requirements=("R15", "R16", "R18", "R21", "R22"),
     default=EXCLUSIVE,
     needs=EXCLUSIVE,
 )
@@ -73,10 +120,7 @@ def _one_holder(setup: RecipeSetup) -> Condition:
     Kind.ALWAYS,
     meaning="The znode of a client that believes that it holds is, or once was, the first one",
     premise="Some client believes that it holds",
-    requirements=(
-        "R16",
-        "R18",
-    ),
+    requirements=("R16", "R18"),
     facts=(Facts.REIGNS,),
     needs=EXCLUSIVE,
 )
@@ -133,10 +177,7 @@ def _rightful_is_accepted(_: RecipeSetup) -> Condition:
     Kind.ALWAYS,
     meaning="No event fires watches of more than one client at the same server",
     premise="Some event has fired a watch",
-    requirements=(
-        "R16",
-        "R17",
-    ),
+    requirements=("R16", "R17"),
     notes="Clients at different servers that one event notifies are not added up, so the property is exact with one "
     "server.",
     facts=(Facts.HERD,),
@@ -217,10 +258,7 @@ def _held_until_released(setup: RecipeSetup) -> Condition:
 
 
 @RECIPE_PROPERTIES.declare(
-    "Held",
-    Kind.SOMETIMES,
-    meaning="In some state a client believes that it holds",
-    needs=EXCLUSIVE,
+    "Held", Kind.SOMETIMES, meaning="In some state a client believes that it holds", needs=EXCLUSIVE
 )
 def _somebody_holds_once(setup: RecipeSetup) -> Condition:
     def check(*holds: bool) -> Answer:
@@ -375,10 +413,7 @@ def _all_inside(setup: RecipeSetup) -> Condition:
 
 
 @RECIPE_PROPERTIES.declare(
-    "AllLeft",
-    Kind.SOMETIMES,
-    meaning="In some state all clients have left a barrier",
-    needs=BARRIER,
+    "AllLeft", Kind.SOMETIMES, meaning="In some state all clients have left a barrier", needs=BARRIER
 )
 def _all_left(setup: RecipeSetup) -> Condition:
     return Condition(_phases(setup), lambda *phases: _everyone(phases, BarrierPhase.LEFT))

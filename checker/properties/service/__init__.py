@@ -24,15 +24,7 @@ from checker.models.service.setup import ServiceSetup
 from checker.properties.service import consistency, watches  # isort: skip
 from checker.properties.service.projections import SERVICE_PROPERTIES, ScriptSummary, ServiceRun
 
-__all__ = [
-    "SERVICE_PROPERTIES",
-    "ScriptSummary",
-    "ServiceRun",
-    "applicable",
-    "consistency",
-    "service_model",
-    "watches",
-]
+__all__ = ["SERVICE_PROPERTIES", "ScriptSummary", "ServiceRun", "applicable", "consistency", "service_model", "watches"]
 
 _OF_HISTORY = frozenset({Note.CREATED, Note.EVENTS, Note.NUMBERS, Note.EPHEMERALS, Note.ORDER, Note.COMMITTED})
 

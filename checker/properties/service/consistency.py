@@ -188,10 +188,7 @@ def _updates_in_order(_: ServiceRun) -> Condition:
     Kind.ALWAYS,
     meaning="Each reply with an expectation in the script has the expected code and fields",
     premise="A reply was compared",
-    requirements=(
-        "R12",
-        "R13",
-    ),
+    requirements=("R12", "R13"),
     default=EXPECTATIONS,
     facts=(Note.ANSWERS,),
 )
@@ -275,10 +272,7 @@ def _single_system_image(run: ServiceRun) -> Condition:
     premise="A client has received a positive reply to an update",
     requirements=("R13",),
     default=UPDATES,
-    facts=(
-        Note.ACCEPTED,
-        Note.COMMITTED,
-    ),
+    facts=(Note.ACCEPTED, Note.COMMITTED),
 )
 def _accepted_is_kept(run: ServiceRun) -> Condition:
     def committed(history: CommitHistory) -> frozenset[bytes]:

@@ -119,10 +119,7 @@ def _no_event_lost(run: ServiceRun) -> Condition:
     meaning="A client that moves to another server after a notification may still read the older state",
     requirements=("R14",),
     notes="A notification means that a znode has changed, and not that the next server has applied the change.",
-    facts=(
-        Note.WATCHES,
-        Note.NOTICED,
-    ),
+    facts=(Note.WATCHES, Note.NOTICED),
 )
 def _outdated_after_notice(run: ServiceRun) -> Condition:
     return flagged(
