@@ -64,9 +64,9 @@ class Command:
 
 def command_parser(command: Command) -> argparse.ArgumentParser:
     """Make the parser of a command."""
-    made = command_line(f"python -m checker {command.name}", command.description)
-    command.options(made)
-    return made
+    parser = command_line(f"python -m checker {command.name}", command.description)
+    command.options(parser)
+    return parser
 
 
 def command_line(prog: str, description: str, epilog: str | None = None) -> Parser:
@@ -90,11 +90,11 @@ def release(text: str) -> Release:
 
 def seconds(text: str) -> float:
     """Parse a time in seconds: a number, with an optional unit s, m or h."""
-    found = re.fullmatch(rf"({NUMBER})([smh]?)", text.strip().lower())
-    number = required_decimal(found[1]) if found is not None else 0
-    if found is None or not number:
+    match = re.fullmatch(rf"({NUMBER})([smh]?)", text.strip().lower())
+    number = required_decimal(match[1]) if match is not None else 0
+    if match is None or not number:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 60s, 5m or 1h")
-    return number * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+    return number * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def refused(message: str, code: int) -> int:

@@ -80,33 +80,33 @@ def page_of(path: Path, job: Job, exploration: Exploration, judgement: Judgement
     """The page of an explored scenario. `gallery` is the folder of the page, for the links."""
     name = page_name(path)
     traces = list(_traces(job, exploration, judgement))
-    shown = [trace for trace in traces if trace.kind is not Kind.SOMETIMES]
-    files = [f"{path.stem}.{number}.svg" for number, _ in enumerate(shown, 1)]
+    pictured = [trace for trace in traces if trace.kind is not Kind.SOMETIMES]
+    files = [f"{path.stem}.{number}.svg" for number, _ in enumerate(pictured, 1)]
     sections = [
         _opening(path, job, judgement, gallery / name),
-        *(_found(trace, file) for trace, file in zip(shown, files, strict=True)),
+        *(_found(trace, file) for trace, file in zip(pictured, files, strict=True)),
         _questions(exploration),
         _explored(job, exploration),
         *(_folded(trace.headline, trace) for trace in traces if trace.kind is Kind.SOMETIMES),
         _by_hand(path),
     ]
     text = "\n\n".join("\n".join(lines) for lines in sections) + "\n"
-    return Page(name, text, {file: to_svg(trace) for trace, file in zip(shown, files, strict=True)})
+    return Page(name, text, {file: to_svg(trace) for trace, file in zip(pictured, files, strict=True)})
 
 
 def _traces(job: Job, exploration: Exploration, judgement: Judgement) -> Iterator[Trace]:
     for prop in exploration.model.properties:
-        found = exploration.found.get(prop.name)
-        if found is not None:
-            best = minimised(job, found, exploration.least_moves(found.depth))
+        discovery = exploration.found.get(prop.name)
+        if discovery is not None:
+            best = minimised(job, discovery, exploration.least_moves(discovery.depth))
             yield trace_of(job, best, judgement.verdict)
 
 
 def _opening(path: Path, job: Job, judgement: Judgement, page: Path) -> Sequence[str]:
     about = " ".join(str(scenario_of(job).get("about", "")).split())
     link = f"[{path.parent.name}/{path.name}]({os.path.relpath(path, page.parent)})"
-    found = "" if judgement.verdict in (Verdict.VIOLATED, Verdict.DEADLOCK) else judgement.explanation
-    verdict = f"**{judgement.verdict.value}**, {judgement.remark}{f': {escaped(found)}' if found else ''}."
+    reason = "" if judgement.verdict in (Verdict.VIOLATED, Verdict.DEADLOCK) else judgement.explanation
+    verdict = f"**{judgement.verdict.value}**, {judgement.remark}{f': {escaped(reason)}' if reason else ''}."
     lines = [f"# {escaped(job.name)}", "", *([escaped(about), ""] if about else [])]
     return [*lines, f"Verdict: {verdict}", "", f"Scenario: {link}. Grain: {job.grain}."]
 
@@ -132,9 +132,9 @@ def _questions(exploration: Exploration) -> Sequence[str]:
 
 
 def _explored(job: Job, exploration: Exploration) -> Sequence[str]:
-    seen = f"{exploration.states:,} states and {exploration.transitions:,} transitions, to depth {exploration.depth}"
+    space = f"{exploration.states:,} states and {exploration.transitions:,} transitions, to depth {exploration.depth}"
     bounds = [f"- {escaped(bound)}" for bound in job.bounds]
-    return ["## What was explored", "", f"{seen}; {ENDS[exploration.stop]}. The bounds:", "", *bounds]
+    return ["## What was explored", "", f"{space}; {ENDS[exploration.stop]}. The bounds:", "", *bounds]
 
 
 def _folded(summary: str, trace: Trace) -> Sequence[str]:
@@ -232,10 +232,10 @@ def write_gallery(gallery: Path, files: Sequence[Path]) -> int:
 
 def _chosen(files: Sequence[Path], shipped: Sequence[Path]) -> list[Path]:
     """The shipped scenarios with these names. Raises ScenarioError for a file that is not a shipped scenario."""
-    known = {os.path.realpath(path): path for path in shipped}
-    named = [os.path.realpath(file) for file in files]  # `Path.resolve` raises for a symlink loop
-    for file, real in zip(files, named, strict=True):
-        if real not in known:
+    paths = {os.path.realpath(path): path for path in shipped}
+    names = [os.path.realpath(file) for file in files]  # `Path.resolve` raises for a symlink loop
+    for file, real in zip(files, names, strict=True):
+        if real not in paths:
             right = "name one of those that `python -m checker list` lists, by its path"
             raise ScenarioError(str(file), 0, "", "the package has no such scenario", right)
-    return [known[real] for real in named] if files else list(shipped)
+    return [paths[real] for real in names] if files else list(shipped)

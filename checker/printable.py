@@ -20,7 +20,7 @@ def one_of(words: Iterable[str]) -> str:
 
 def similar(word: object, words: Iterable[str]) -> str | None:
     """Return the most similar valid word for a misspelt word; None if none is similar."""
-    folded = {each.casefold(): each for each in words}
+    folded = {name.casefold(): name for name in words}
     close = get_close_matches(str(word)[:80].casefold(), folded, n=1)
     return folded[close[0]] if close else None
 

@@ -54,13 +54,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     globs: list[str] = config.getini(SCENARIOS)
     try:
-        found = {path for glob in globs for path in config.rootpath.glob(glob)}
+        paths = {path for glob in globs for path in config.rootpath.glob(glob)}
     except (NotImplementedError, ValueError) as error:
         raise pytest.UsageError(f"{SCENARIOS}: {error}; write globs like tests/scenarios/*.yaml") from None
     # `isinitpath` cannot be used: it misses a file that is named together with a folder that contains it.
     words = [word.partition("::")[0] for word in config.args]
     config.stash[_MODELS] = _models(config)
-    config.stash[_FILES] = found | {Path(os.path.abspath(config.invocation_params.dir / word)) for word in words}  # noqa: PTH100
+    config.stash[_FILES] = paths | {Path(os.path.abspath(config.invocation_params.dir / word)) for word in words}  # noqa: PTH100
 
 
 def _models(config: pytest.Config) -> dict[Path, list[str]]:

@@ -136,27 +136,27 @@ def _input(text: str) -> str:
 
 def sids(text: str) -> tuple[Sid, ...]:
     """Parse comma-separated server ids."""
-    found = integers(map(str.strip, text.split(",")), 0, LONG[1])
-    if found is None:
+    ids = integers(map(str.strip, text.split(",")), 0, LONG[1])
+    if ids is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of server ids; write 4,5,1,3,2")
-    return found
+    return ids
 
 
 def _sid(text: str) -> Sid:
-    found = sids(text)
-    if len(found) > 1:
+    ids = sids(text)
+    if len(ids) > 1:
         raise argparse.ArgumentTypeError(f"{text!r} are several servers; name the one that leads")
-    return found[0]
+    return ids[0]
 
 
 def _disk(text: str) -> tuple[Sid, DiskHazard]:
     from checker.rollout.disks import DiskHazard  # noqa: PLC0415
 
-    named = re.fullmatch(r"\s*([0-9]{1,18})\s*=\s*(\w+)\s*", text)
-    kinds = [each.value for each in DiskHazard]
-    if named is None or named[2] not in kinds:
+    match = re.fullmatch(r"\s*([0-9]{1,18})\s*=\s*(\w+)\s*", text)
+    kinds = [hazard.value for hazard in DiskHazard]
+    if match is None or match[2] not in kinds:
         raise argparse.ArgumentTypeError(f"{text!r} is not a disk of a server; write 3={', 3='.join(kinds)}")
-    return required_integer(named[1]), DiskHazard(named[2])
+    return required_integer(match[1]), DiskHazard(match[2])
 
 
 def request_of(options: argparse.Namespace) -> PlanRequest:
@@ -172,7 +172,7 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
 
     given_old, given_new = read_input(options.old), read_input(options.new)
     old, new = with_namespace_of(given_old, given_new), with_namespace_of(given_new, given_old)
-    now = (
+    state = (
         None
         if options.now is None
         else read_now(with_namespace_of(read_input(options.now, together=False), new), old, new)
@@ -182,19 +182,19 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
     release, to_release = options.release, options.to_release
     if to_release is not None and release is None:
         raise OrderError("--to-release needs --release, the release that runs now; add --release", "to-release")
-    seen = (now.leader if now is not None else None) or old.leader
+    leader = (state.leader if state is not None else None) or old.leader
     return PlanRequest(
         old,
         new,
         options.order,
-        options.leader if options.leader is not None else seen,
+        options.leader if options.leader is not None else leader,
         1 if options.faults is None else options.faults,
         options.budget,
         frozenset(options.down),
         in_one_go=options.in_one_go,
         explored=options.explore or options.faults is not None,
-        now=now,
-        leads_now=options.leader is None and seen is not None,
+        now=state,
+        leads_now=options.leader is None and leader is not None,
         how=None if options.how is None else Way(options.how),
         disks=disks_of(options.disk),
         releases=None if release is None else ReleaseChange(release, to_release or release),
@@ -226,16 +226,16 @@ def _rollout(options: argparse.Namespace) -> int:
             (options.scenarios, write_scenarios),
             (options.stages, write_stages),
         )
-        asked = [(folder, write_all) for folder, write_all in writers if folder is not None]
+        outputs = [(folder, write_all) for folder, write_all in writers if folder is not None]
         answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user(STARTED)
-        answer = None if asked else answers.load(request)
+        answer = None if outputs else answers.load(request)
         if answer is None:
             with ended_by(runs.check):
-                made = plan(request, runs.run)
-                answer = rendered(made)
-            answers.save(made, answer)
-            for folder, write_all in asked:
-                write_all(made, folder)
+                judged_plan = plan(request, runs.run)
+                answer = rendered(judged_plan)
+            answers.save(judged_plan, answer)
+            for folder, write_all in outputs:
+                write_all(judged_plan, folder)
         comment = options.format == "github-comment"
         if options.output is not None:
             write(options.output, answer.comment if comment else answer.whole)

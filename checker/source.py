@@ -29,10 +29,10 @@ class ProgramSource:
     def digest(self) -> str | None:
         """A digest of the source and the versions; None once a file has changed, or if one cannot be read."""
         try:
-            found = self._digest
+            digest = self._digest
         except OSError:
             return None
-        return found if self._begun is not None and self._begun == self._state() else None
+        return digest if self._begun is not None and self._begun == self._state() else None
 
     @cached_property
     def _digest(self) -> str:
@@ -51,7 +51,7 @@ class ProgramSource:
             stats = [(file, file.stat()) for file in self._files()]
         except OSError:
             return None
-        return tuple((str(file), found.st_size, found.st_ino, found.st_mtime_ns) for file, found in stats)
+        return tuple((str(file), status.st_size, status.st_ino, status.st_mtime_ns) for file, status in stats)
 
 
 def _versions() -> Iterator[str]:

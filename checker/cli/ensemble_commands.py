@@ -79,12 +79,12 @@ def _history(options: argparse.Namespace) -> int:
     from checker.histories import ClientHistoryError, report_of  # noqa: PLC0415
 
     try:
-        found = report_of(options.files)
+        report = report_of(options.files)
     except ClientHistoryError as error:
         return refused(str(error), ExitCode.SCENARIO)
     with unread_output_discarded():
-        say(json.dumps(found.data) if options.json else found.text)
-    return int(found.exit_code)
+        say(json.dumps(report.data) if options.json else report.text)
+    return int(report.exit_code)
 
 
 HISTORY = Command(

@@ -115,9 +115,9 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     """
     run = _described(options)
     made, refusals = [], dict[str, None]()
-    for each in preset_runs(options.nodes) if run is None else (run,):
+    for preset in preset_runs(options.nodes) if run is None else (run,):
         try:
-            made.append(_job(each, options))
+            made.append(_job(preset, options))
         except LikeError as error:
             refusals[f"--like {options.like}: {error.reason.what}; add --protocol zab"] = None
         except VariantError as error:

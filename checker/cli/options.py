@@ -189,8 +189,8 @@ def budget(text: str) -> Deadline:
 
 def size(text: str) -> int:
     """Parse a size in bytes: a number, with an optional unit K, M, G or T."""
-    found = re.fullmatch(rf"({NUMBER})([kmgt]?)i?b?", text.strip().lower())
-    value = int(required_decimal(found[1]) * UNITS[found[2]]) if found else 0
+    match = re.fullmatch(rf"({NUMBER})([kmgt]?)i?b?", text.strip().lower())
+    value = int(required_decimal(match[1]) * UNITS[match[2]]) if match else 0
     if not value:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 500M or 4G")
     return value
@@ -199,10 +199,10 @@ def size(text: str) -> int:
 def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:
     """Parse a server id and the voters in the configuration of that server."""
     sid, mark, voters = text.strip().partition("=")
-    found = integers((sid, *voters.split(",")), 0, LONG[1])
-    if found is None or not mark:
+    sids = integers((sid, *voters.split(",")), 0, LONG[1])
+    if sids is None or not mark:
         raise argparse.ArgumentTypeError(f"{text!r} is not a server with its voters; write 3=1,2,3")
-    return found[0], found[1:]
+    return sids[0], sids[1:]
 
 
 PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {

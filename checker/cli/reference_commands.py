@@ -44,8 +44,8 @@ def _listing(options: argparse.Namespace) -> int:
     for registry in (ENSEMBLE_PROPERTIES, SERVICE_PROPERTIES, RECIPE_PROPERTIES):
         say(f"properties of {registry.models}")
         width = max(map(len, registry))
-        for name, each in registry.items():
-            say(f"  {name:<{width}}  {each.kind.value:<11}  {each.meaning}")
+        for name, prop in registry.items():
+            say(f"  {name:<{width}}  {prop.kind.value:<11}  {prop.meaning}")
     return int(ExitCode.PASSED)
 
 
@@ -164,15 +164,15 @@ def variants_report() -> tuple[str, dict[str, Any]]:
 
 
 def _defects() -> list[Variant]:
-    return [each for each in DESCRIBED if is_defect(each)]
+    return [variant for variant in DESCRIBED if is_defect(variant)]
 
 
 def _mutants() -> list[Variant]:
-    return [each for each in DESCRIBED if not is_defect(each)]
+    return [variant for variant in DESCRIBED if not is_defect(variant)]
 
 
 def _variant_lines(title: str, variants: list[Variant]) -> list[str]:
-    width = max(len(each.value) for each in DESCRIBED)
+    width = max(len(name.value) for name in DESCRIBED)
     lines = [title]
     for variant in variants:
         described = DESCRIBED[variant]
@@ -190,23 +190,23 @@ def _variant_data(variant: Variant) -> dict[str, Any]:
 
 def releases_report() -> tuple[str, dict[str, Any]]:
     """The known defects of each release as text and as data."""
-    width = max(len(each.value) for each in HISTORIES)
-    rows = [("", *map(str, RELEASES)), *((each.value, *_cells(each, "x", ".")) for each in HISTORIES)]
-    columns = [width, *(len(str(each)) for each in RELEASES)]
+    width = max(len(defect.value) for defect in HISTORIES)
+    rows = [("", *map(str, RELEASES)), *((defect.value, *_cells(defect, "x", ".")) for defect in HISTORIES)]
+    columns = [width, *(len(str(defect)) for defect in RELEASES)]
     lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, columns, strict=True)).rstrip() for row in rows]
     lines += ["", "x: the release has the defect"]
     return "\n".join(lines), {
-        "releases": [str(each) for each in RELEASES],
+        "releases": [str(defect) for defect in RELEASES],
         "defects": [
             {
-                "name": each.value,
+                "name": defect.value,
                 "affected": [str(release) for release in affected(history)],
                 "fixed": [_change_data(change) for change in history.fixed],
                 "introduced": [_change_data(change) for change in history.introduced],
                 "fixed_by": history.fixed_by or None,
                 "reproduced": [str(release) for release in history.reproduced],
             }
-            for each, history in HISTORIES.items()
+            for defect, history in HISTORIES.items()
         ],
     }
 
@@ -215,20 +215,20 @@ def releases_page(introduction: str) -> str:
     """The page of the manual about releases: an introduction, and the two tables."""
     header = ["defect", *map(str, RELEASES)]
     lines = [introduction.rstrip(), "", "## Defects by release", "", *_table_head(header)]
-    lines += [_row([_name(each), *_cells(each, "yes", "")]) for each in HISTORIES]
+    lines += [_row([_name(defect), *_cells(defect, "yes", "")]) for defect in HISTORIES]
     lines += ["", "## Commits", "", *_table_head(["defect", "fixed in", "introduced in", "shown by real servers"])]
-    for each, history in HISTORIES.items():
+    for defect, history in HISTORIES.items():
         fixed = [f"{_change_text(change)}" for change in history.fixed] or ["no release"]
         by = f" ({history.fixed_by})" if history.fixed_by else ""
         introduced = ", ".join(map(_change_text, history.introduced)) or f"before {RELEASES[0]}"
         reproduced = ", ".join(map(str, history.reproduced))
-        lines.append(_row([_name(each), ", ".join(fixed) + by, introduced, reproduced]))
+        lines.append(_row([_name(defect), ", ".join(fixed) + by, introduced, reproduced]))
     return "\n".join(lines) + "\n"
 
 
 def _cells(variant: Variant, has: str, has_not: str) -> list[str]:
-    found = affected(HISTORIES[variant])
-    return [has if release in found else has_not for release in RELEASES]
+    releases = affected(HISTORIES[variant])
+    return [has if release in releases else has_not for release in RELEASES]
 
 
 def _name(variant: Variant) -> str:

@@ -100,19 +100,19 @@ def write_traces(outcomes: Sequence[RunOutcome], folder: Path | None) -> None:
     """Write every trace in every format, each under a unique name. Raises OutputError."""
     if folder is None:
         return
-    taken: set[str] = set()
+    files: set[str] = set()
     for trace in [trace for outcome in outcomes for trace in outcome.traces]:
         stem = slug(f"{trace.job} {trace.prop}")
-        names = (stem, *(f"{stem}-{n}" for n in range(2, len(taken) + 3)))
-        stem = next(name for name in names if taken.isdisjoint(_files(name)))
-        taken.update(_files(stem))
-        for each in FORMATS.values():
-            write(folder / each.file_name(stem), each.view(trace))
+        names = (stem, *(f"{stem}-{n}" for n in range(2, len(files) + 3)))
+        stem = next(name for name in names if files.isdisjoint(_files(name)))
+        files.update(_files(stem))
+        for form in FORMATS.values():
+            write(folder / form.file_name(stem), form.view(trace))
 
 
 def _files(stem: str) -> set[str]:
     """Return the file names of a trace in lower case, since some file systems ignore case."""
-    return {each.file_name(stem).lower() for each in FORMATS.values()}
+    return {form.file_name(stem).lower() for form in FORMATS.values()}
 
 
 def line(outcome: RunOutcome, names: Sequence[str]) -> str:
@@ -125,28 +125,28 @@ def line(outcome: RunOutcome, names: Sequence[str]) -> str:
 def print_outcomes(ran: Sequence[RunOutcome], options: argparse.Namespace, *, requested: int) -> None:
     """The complete output of the runs that ended, out of `requested`; their lines are printed before."""
     alone = requested == 1
-    for each in ran:
-        in_full = alone or each.judgement.exit_code != 0
-        if each.exploration is None or each.job is None:
-            if alone or each.job is not None:  # otherwise its line has the same text
-                say(each.judgement.sentence)
+    for outcome in ran:
+        in_full = alone or outcome.judgement.exit_code != 0
+        if outcome.exploration is None or outcome.job is None:
+            if alone or outcome.job is not None:  # otherwise its line has the same text
+                say(outcome.judgement.sentence)
         elif in_full:
             if not alone:
                 say()
-            print_report(each.job, each.exploration, each.judgement, levels=options.levels)
+            print_report(outcome.job, outcome.exploration, outcome.judgement, levels=options.levels)
         if in_full and options.format != "none":
-            for trace in each.findings:
+            for trace in outcome.findings:
                 say()
                 say(FORMATS[options.format].view(trace))
     if getattr(options, "command", None) == "nodes" and not alone:
-        decided = [each.exploration for each in ran if each.exploration and not each.judgement.undecided]
+        decided = [outcome.exploration for outcome in ran if outcome.exploration and not outcome.judgement.undecided]
         say("\n".join(invariants_lines(decided)))
     if not alone:
         say(_total(ran, options, requested))
 
 
 def _total(ran: Sequence[RunOutcome], options: argparse.Namespace, requested: int) -> str:
-    good, undecided = (sum(each) for each in zip(*((r.is_good, r.judgement.undecided) for r in ran), strict=True))
+    good, undecided = (sum(count) for count in zip(*((r.is_good, r.judgement.undecided) for r in ran), strict=True))
     runs = f"{requested} runs" if len(ran) == requested else f"{len(ran)} of {requested} runs"
     success = "passed" if options.verdict or options.variants or options.like else "as expected"
     left_open = f", {undecided} undecided within the budget" if undecided else ""
@@ -183,13 +183,13 @@ def run_requests(requests: Sequence[RunRequest | InvalidScenario], options: argp
     began, clock = time.time(), time.monotonic()
     with silent_to_github(options):
         ran = _run_each(requests, options)
-        ran = [_with_shown_traces(each, options, alone=len(requests) == 1) for each in ran]
+        ran = [_with_shown_traces(outcome, options, alone=len(requests) == 1) for outcome in ran]
         write_traces(ran, options.traces)
         with unread_output_discarded():
             if options.json:
                 say(json.dumps(verdicts(ran)))
             else:
-                print_outcomes([each for each in ran if not each.dropped], options, requested=len(requests))
+                print_outcomes([outcome for outcome in ran if not outcome.dropped], options, requested=len(requests))
     write_reports(ran, options, began, time.monotonic() - clock)
     if options.github:
         say_to_github(ran, options)
@@ -206,8 +206,8 @@ def _run_each(requests: Sequence[RunRequest | InvalidScenario], options: argpars
             with unread_output_discarded():
                 say(line(outcome, names))
 
-    def run(each: RunRequest | InvalidScenario, part: float, earlier: RunOutcome | None) -> RunOutcome:
-        outcome = outcome_of(each, options, part, again=earlier is not None)
+    def run(item: RunRequest | InvalidScenario, part: float, earlier: RunOutcome | None) -> RunOutcome:
+        outcome = outcome_of(item, options, part, again=earlier is not None)
         if not outcome.judgement.undecided:
             show(outcome)
         return outcome
@@ -215,13 +215,13 @@ def _run_each(requests: Sequence[RunRequest | InvalidScenario], options: argpars
     if options.budget is not None and jobs:
         load_kernels(jobs[0], options)
     deadline = options.budget or Deadline(math.inf)
-    ran = share(deadline, requests, run, lambda each: each.judgement.undecided, lambda each: each.interrupted)
-    interrupted = any(each.interrupted for each in ran.values())
-    for place, each in enumerate(requests):
-        begun = place in ran
-        if not begun:
-            ran[place] = _left_out(each, options, interrupted=interrupted)
-        if ran[place].judgement.undecided or (not begun and not interrupted):
+    ran = share(deadline, requests, run, lambda item: item.judgement.undecided, lambda item: item.interrupted)
+    interrupted = any(item.interrupted for item in ran.values())
+    for place, item in enumerate(requests):
+        is_begun = place in ran
+        if not is_begun:
+            ran[place] = _left_out(item, options, interrupted=interrupted)
+        if ran[place].judgement.undecided or (not is_begun and not interrupted):
             show(ran[place])
     return [ran[place] for place in range(len(requests))]
 
@@ -321,25 +321,25 @@ def _with_comparison(outcome: RunOutcome, job: Job, found: Exploration, options:
 
     An error of that search is the verdict, and after an interrupt the run is incomplete; but a violation stays.
     """
-    judgement, said, interrupted = outcome.judgement, "", outcome.interrupted
+    judgement, answer, interrupted = outcome.judgement, "", outcome.interrupted
     try:
-        said = compare_with_symmetry(job, found, workers=options.workers, seed=options.seed)
+        answer = compare_with_symmetry(job, found, workers=options.workers, seed=options.seed)
     except ModelError as error:
-        said = f"none; the comparison with a symmetric search failed: {error}"
+        answer = f"none; the comparison with a symmetric search failed: {error}"
         if not found.violations:
             judgement = refuse(str(error), expected=job.expected, bare=options.verdict)
     except KeyboardInterrupt:
-        said, interrupted = "none; the comparison with a symmetric search was interrupted", True
+        answer, interrupted = "none; the comparison with a symmetric search was interrupted", True
         if not found.violations:
             judgement = not_explored(job, "the comparison with a symmetric search was interrupted")
-    return replace(outcome, judgement=judgement, exploration=replace(found, reduction=said), interrupted=interrupted)
+    return replace(outcome, judgement=judgement, exploration=replace(found, reduction=answer), interrupted=interrupted)
 
 
 def _with_shown_traces(outcome: RunOutcome, options: argparse.Namespace, *, alone: bool) -> RunOutcome:
     """Return the outcome with the traces to show; witnesses only for a folder or the report."""
     witnesses = options.traces is not None or options.report is not None
-    shown = options.format != "none" and (alone or outcome.judgement.exit_code != 0)
-    if witnesses or shown or options.json or wants_reports(options):
+    shows = options.format != "none" and (alone or outcome.judgement.exit_code != 0)
+    if witnesses or shows or options.json or wants_reports(options):
         return with_traces(outcome, refine=options.refine, witnesses=witnesses, budget=options.budget)
     return outcome
 
@@ -355,17 +355,17 @@ def with_traces(
     job, exploration = outcome.job, outcome.exploration
     if job is None or exploration is None:
         return outcome
-    found = sorted(exploration.found.values(), key=lambda each: each.depth)
-    chosen = [each for each in found if witnesses or each.prop.kind is not Kind.SOMETIMES]
+    runs = sorted(exploration.found.values(), key=lambda run: run.depth)
+    chosen = [run for run in runs if witnesses or run.prop.kind is not Kind.SOMETIMES]
     traces, hurried = [], False
-    for each in chosen:
+    for run in chosen:
         hurried = hurried or (budget is not None and not budget.left)
         try:
-            easiest = each if hurried else minimised(job, each, exploration.least_moves(each.depth))
+            easiest = run if hurried else minimised(job, run, exploration.least_moves(run.depth))
             traces.append(_trace(outcome, job, easiest, refine=refine))
         except KeyboardInterrupt:
             hurried, refine = True, False
-            traces.append(_trace(outcome, job, each, refine=refine))
+            traces.append(_trace(outcome, job, run, refine=refine))
     return replace(outcome, traces=tuple(traces))
 
 
@@ -388,16 +388,16 @@ def limits_of(job: Job, options: argparse.Namespace, part: float = math.inf) -> 
 
     `part` is that share in seconds; infinite without a budget.
     """
-    own = job.limits
-    asked = options.memory or own.memory
-    memory = min(asked, int(SHARE_OF_MEMORY * allowed_memory())) if asked else free_memory(SHARE_OF_MEMORY)
-    seconds = options.time or own.seconds
+    base = job.limits
+    most = options.memory or base.memory
+    memory = min(most, int(SHARE_OF_MEMORY * allowed_memory())) if most else free_memory(SHARE_OF_MEMORY)
+    seconds = options.time or base.seconds
     if options.engine == "both":
         part /= 2  # each of the two engines gets the same time
     on_budget = part < (math.inf if seconds is None else seconds)
     limits = Limits(
-        depth=own.depth if options.depth is None else options.depth,
-        states=options.states or own.states,
+        depth=base.depth if options.depth is None else options.depth,
+        states=options.states or base.states,
         memory=memory,
         seconds=round(part, 2) if on_budget else seconds,
     )

@@ -90,7 +90,7 @@ def _replay(options: argparse.Namespace) -> int:
     else:
         say(f"replayed: {trace.depth} steps, and {trace.prop} again: {trace.clause}")
     if trace.is_liveness:
-        say("\n".join(f"verified: {seen}" for seen in replayed.verified))
+        say("\n".join(f"verified: {fact}" for fact in replayed.verified))
     return int(ExitCode.PASSED)
 
 
@@ -368,14 +368,14 @@ def _walk(job: Job, options: argparse.Namespace) -> int:
     from checker.traces.trace import walk_of  # noqa: PLC0415
 
     swarm = Swarm(job.model, _swarm_limits(options), seed=options.seed)
-    path, found = swarm.runner.repeat(options.walk)
+    path, runs = swarm.runner.repeat(options.walk)
     if options.format != "none":
-        traces = [trace_of(job, each) for each in found] or [walk_of(job, path)]
+        traces = [trace_of(job, run) for run in runs] or [walk_of(job, path)]
         say("\n\n".join(FORMATS[options.format].view(trace) for trace in traces))
-    names = ", ".join(each.prop.name for each in found)
-    ends = f"a finding of {names}" if found else "no finding"
+    names = ", ".join(run.prop.name for run in runs)
+    ends = f"a finding of {names}" if runs else "no finding"
     say(f"walk {options.walk} of the seed {options.seed}: {len(path) - 1} steps, {ends} at its end")
-    kinds = {each.prop.kind for each in found}
+    kinds = {run.prop.kind for run in runs}
     deadlock = ExitCode.DEADLOCK if Kind.FINAL in kinds else ExitCode.INCOMPLETE
     return int(ExitCode.SAFETY if Kind.ALWAYS in kinds else deadlock)
 

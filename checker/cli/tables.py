@@ -56,8 +56,8 @@ def _loss(servers: int) -> Loss:
     states, survived = 0, 0
     for crashes in range(1, servers + 1):
         setup = _settled(servers, Budgets(crashes=crashes))
-        always, seen = _never_found(setup, ENSEMBLE_PROPERTIES.build(setup, "Serves"))
-        states += seen
+        always, count = _never_found(setup, ENSEMBLE_PROPERTIES.build(setup, "Serves"))
+        states += count
         if not always:
             break
         survived = crashes
@@ -68,12 +68,12 @@ def _partition(servers: int, cut_off: int) -> Partition:
     setup = _settled(servers, Budgets(partitions=1))
     answers, states = [], 0
     for leaders_side in (True, False):
-        always, seen = _never_found(setup, _side(setup, cut_off, leaders_side, serving=False))
+        always, count = _never_found(setup, _side(setup, cut_off, leaders_side, serving=False))
         never, more = _never_found(setup, _side(setup, cut_off, leaders_side, serving=True))
         if always == never:
             raise ModelError("which side serves depends on more than how many servers are cut off")
         answers.append(always)
-        states += seen + more
+        states += count + more
     return Partition(servers, cut_off, answers[0], answers[1], states)
 
 
@@ -105,7 +105,7 @@ def _side(setup: Setup, cut_off: int, leaders_side: bool, *, serving: bool) -> P
         if len(away) != cut_off:
             return None
         side = set(setup.sids) - away if leaders_side else away
-        standings = {sid: each for sid, each in zip(setup.sids, seen, strict=True) if sid in side}
+        standings = {sid: status for sid, status in zip(setup.sids, seen, strict=True) if sid in side}
         serves_now = any(is_established(standings, sid) for sid in side)
         return Finding("it does" if serving else "it does not") if serves_now is serving else None
 
@@ -121,21 +121,21 @@ def report() -> tuple[str, dict[str, Any]]:
             "R2  How many servers may fail, whichever they are, and the rest still serve",
             *_table(
                 ("servers", "quorum", "survives the loss of", "states explored"),
-                [(each.servers, each.servers // 2 + 1, each.survives, each.states) for each in lost],
+                [(row.servers, row.servers // 2 + 1, row.survives, row.states) for row in lost],
             ),
             "",
             "R3  Followers are cut off from the leader and the rest: which side has a leader in the end",
             *_table(
                 ("servers", "cut off", "the leader's side", "the side cut off", "states explored"),
                 [
-                    (each.servers, each.cut_off, _word(each.leader_side_serves), _word(each.cut_off_side_serves),
-                     each.states)
-                    for each in parted
+                    (row.servers, row.cut_off, _word(row.leader_side_serves), _word(row.cut_off_side_serves),
+                     row.states)
+                    for row in parted
                 ],
             ),
         ]
     )  # fmt: skip
-    return text, {"R2": [vars(each) for each in lost], "R3": [vars(each) for each in parted]}
+    return text, {"R2": [vars(row) for row in lost], "R3": [vars(row) for row in parted]}
 
 
 def _word(side_serves: bool) -> str:
