@@ -8,8 +8,6 @@ fault is an operation too: its action is sent to the actors that feel it. Rules 
 - A fault without a budget has no rule, and adds no state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from types import MappingProxyType

@@ -24,8 +24,6 @@ would differ from one without it only in the messages under way. So properties s
 A machine that returns `WAIT` leaves the message on its way in any network, for instance until it has started.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias

@@ -13,8 +13,6 @@ follow, they also include its leading or following state and its disk. Rules:
   from the zxid, so that two transactions with one zxid can be distinguished.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

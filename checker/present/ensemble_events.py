@@ -7,8 +7,6 @@ queue by a newer one. A packet is shown as `spec.zab.packets.described` formats 
 replaced by another one of the same two servers, all its packets in flight are lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

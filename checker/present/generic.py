@@ -13,8 +13,6 @@ presenter. Rules of messages in flight:
 - All messages of a channel that was replaced are lost, even if the new channel has equal ones.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar

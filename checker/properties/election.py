@@ -4,8 +4,6 @@ Every property returns a value: the clause that decided and its witnesses. Prope
 (`ElectionStatus`), so that each is evaluated once for every combination of projected values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

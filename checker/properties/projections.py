@@ -12,8 +12,6 @@ Rules of this module: a default is data, not code at the place that asks for it;
 server that a projection excludes is a word, never None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Never

@@ -15,8 +15,6 @@ apply to the setup, raises `ParameterError`. Both errors have the mistake and th
 the line. No verdict depends on a text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypedDict, TypeVar, Unpack

@@ -7,8 +7,6 @@ receive buckets is a pattern with the votes of each sender.
 Rules of this module: a wrong parameter raises `ParameterError`, which names the correct form; nothing is guessed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

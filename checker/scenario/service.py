@@ -4,8 +4,6 @@ Rules of this module: every bound and every omission of the model is described i
 nothing is an error, and so is a variant. Scenarios of recipes have the same counts, faults and clocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

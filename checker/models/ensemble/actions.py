@@ -5,8 +5,6 @@ tables (`checker.kit.actions`). A new fault is one member of `ServerAction` that
 BUDGETS with its field, and the rule that lists its moves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -14,8 +14,6 @@ step. The refined run shows that a coarse counterexample is real, with every vot
 reach a result, that is an error. The refined run is not necessarily the shortest fine run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any

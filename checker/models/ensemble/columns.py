@@ -13,8 +13,6 @@
 This module makes no decision of the protocol: it only turns the effects of `spec` into operations of other columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any

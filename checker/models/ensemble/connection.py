@@ -14,8 +14,6 @@ Rules of this module:
 - A new connection replaces an old one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

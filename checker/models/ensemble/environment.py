@@ -9,8 +9,6 @@ Messages in flight on a cut link are lost; messages in a send queue, and the las
 not reconnect its servers: the next message does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any

@@ -13,8 +13,6 @@ in traces and coverage:
 Sources: `QuorumPeer.run`, `Follower.followLeader`, `Leader.lead`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ its columns.
 Everything here is plain data: scenarios and the command line make a `Setup`, and `build` makes a model of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property

@@ -13,8 +13,6 @@ connections are not a quorum, even before it has noticed that each one ended: it
 Source: `Learner.readPacket`, `LearnerHandler.run`, `Leader.lead`, `SyncRequestProcessor`, `CommitProcessor`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

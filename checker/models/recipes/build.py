@@ -1,7 +1,5 @@
 """Construction of the model of a recipe: the service, the clients, the resource, and the recorded facts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from checker.engine import Actor, Column, Model, Move, Property, Read, Rule, Send

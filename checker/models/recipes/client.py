@@ -9,8 +9,6 @@ facts. Rules of this module:
 - All crashed clients have the same value, whatever their earlier state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -13,8 +13,6 @@ this module:
 Source: fencing tokens, as Chubby's sequencers (Burrows 2006, 2.4); here the znode's czxid (R20).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

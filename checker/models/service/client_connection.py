@@ -12,8 +12,6 @@ Rules of this module:
   and writes that may still arrive.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterable
 from typing import Any

@@ -24,8 +24,6 @@ if it has one, stands between the client and its link. Two messages with equal f
 separate class.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import msgspec

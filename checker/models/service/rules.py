@@ -10,8 +10,6 @@ first request, and the server treats every change that it applies between the tw
 Rules of this module: each rule reads as little as it needs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from typing import Any

@@ -20,8 +20,6 @@ Rules of this module:
   notification of an event. Variants: a watch remains after it has fired; the newest event is sent first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 

@@ -4,8 +4,6 @@ Rules of this module: a condition on states without a next step is a property of
 become true is a liveness property, with the fairness that the rules of the model declare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any
 

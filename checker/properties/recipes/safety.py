@@ -7,8 +7,6 @@ that has crashed is False, for every projection.
 Sources: R15 to R22; fencing as in Chubby's sequencers (Burrows 2006, 2.4); ZooKeeper's recipes, "Double Barriers".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 

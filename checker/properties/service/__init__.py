@@ -9,8 +9,6 @@ the properties of a run need. The order of the imports is the order of listings 
 Source: the ZooKeeper Programmer's Guide, "Consistency Guarantees" and "What ZooKeeper Guarantees about Watches".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

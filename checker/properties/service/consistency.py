@@ -4,8 +4,6 @@ R12: one creator of a path, unique sequence numbers, ephemeral znodes that live 
 expected replies, all or nothing, a single system image, durability, and the effect of `sync`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from checker.engine import TRIVIAL, Kind, Read

@@ -1,7 +1,5 @@
 """Watches (R14): the notification before the new data, once, none lost, in the order of updates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from checker.engine import TRIVIAL, Kind, Read
