@@ -92,10 +92,10 @@ def run_job(
     run = _JobRun(job, workers, report, checkpoint, seed)
     if engine == "plain":
         return run.by_sets(limits, reduce)
-    found, used = run.by_tables(limits, reduce)
-    if engine == "tables" or found.stop in CUT_SHORT:
-        return found
-    return _compared(found, run.by_sets(limits), used)
+    result, used = run.by_tables(limits, reduce)
+    if engine == "tables" or result.stop in CUT_SHORT:
+        return result
+    return _compared(result, run.by_sets(limits), used)
 
 
 def compare_with_symmetry(
@@ -111,14 +111,14 @@ def compare_with_symmetry(
     run = _JobRun(job, workers, report, seed=seed)
     if reason := run.reason_against_symmetry:
         return f"none, and nothing to compare: {reason}"
-    other = run.after(found, job.limits)
-    if other.stop is Stop.INTERRUPTED:
+    result = run.after(found, job.limits)
+    if result.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
-    if other.stop in CUT_SHORT:
+    if result.stop in CUT_SHORT:
         return "none; a symmetric search did not end within the limits"
-    _compare_answers("the symmetric search and the full one", other, found, "symmetric")
-    answers = "the same answers" if found.exhausted and other.exhausted else "the same findings within the limits"
-    return f"none; a symmetric search of {other.states:,} states in {other.seconds:.0f} s gives {answers}"
+    _compare_answers("the symmetric search and the full one", result, found, "symmetric")
+    answers = "the same answers" if found.exhausted and result.exhausted else "the same findings within the limits"
+    return f"none; a symmetric search of {result.states:,} states in {result.seconds:.0f} s gives {answers}"
 
 
 def run_uninterrupted(job: Job, limits: Limits) -> Exploration:
@@ -173,14 +173,14 @@ class _JobRun:
     def _in_full(self, limits: Limits) -> Exploration:
         from checker.engine import search  # noqa: PLC0415 (loads the kernels)
 
-        named: dict[str, Any] = {"until_witnessed": self.job.until_witnessed, "seed": self.seed}
+        options: dict[str, Any] = {"until_witnessed": self.job.until_witnessed, "seed": self.seed}
         with _progress(self.job.name, self.report) as progress:
-            named |= {"checkpoint": self.checkpoint, "progress": progress}
+            options |= {"checkpoint": self.checkpoint, "progress": progress}
             if isinstance(self.workers, int):
-                return search.explore(self.job.model, limits, workers=self.workers, **named)
+                return search.explore(self.job.model, limits, workers=self.workers, **options)
             from checker.cluster.explore import explore  # noqa: PLC0415 (Ray is an extra)
 
-            return explore(self.job.model, limits, workers=self.workers, **named)
+            return explore(self.job.model, limits, workers=self.workers, **options)
 
     def _automatic(self, limits: Limits) -> tuple[Exploration, Reduction]:
         """Explore a job in full. If it is large, begin again with its symmetry.
@@ -188,16 +188,16 @@ class _JobRun:
         A small space takes less time in full, since a symmetric search makes comparisons first.
         """
         most = FULL_STATES if limits.states is None else min(FULL_STATES, limits.states)
-        found = self._in_full(replace(limits, states=most))
-        if found.stop is not Stop.STATES or most == limits.states:
-            return replace(found, limits=limits), "none"
+        in_full = self._in_full(replace(limits, states=most))
+        if in_full.stop is not Stop.STATES or most == limits.states:
+            return replace(in_full, limits=limits), "none"
         try:
-            other = self.after(found, limits)
+            symmetric = self.after(in_full, limits)
         except KeyboardInterrupt:  # before the search, which would end by itself
-            return replace(found, limits=limits, stop=Stop.INTERRUPTED), "none"
-        is_less = other.stop in CUT_SHORT and not other.found and other.depth < found.depth
-        best = replace(found if is_less else other, limits=limits, stop=other.stop)
-        return best.at_the_cost_of(found, other), "none" if is_less else "symmetric"
+            return replace(in_full, limits=limits, stop=Stop.INTERRUPTED), "none"
+        is_less = symmetric.stop in CUT_SHORT and not symmetric.found and symmetric.depth < in_full.depth
+        best = replace(in_full if is_less else symmetric, limits=limits, stop=symmetric.stop)
+        return best.at_the_cost_of(in_full, symmetric), "none" if is_less else "symmetric"
 
     @property
     def reason_against_symmetry(self) -> str | None:
@@ -225,17 +225,17 @@ class _JobRun:
         if self.checkpoint is not None or not isinstance(self.workers, int):
             problem = "saves no checkpoint" if self.checkpoint is not None else "does not run on a cluster"
             raise ModelError(f"--reduce symmetric {problem}; write --reduce none, or leave the other option out")
-        named: dict[str, Any] = {"until_witnessed": self.job.until_witnessed, "seed": self.seed}
+        options: dict[str, Any] = {"until_witnessed": self.job.until_witnessed, "seed": self.seed}
         with _progress(title, self.report) as progress:
-            return symmetric_search.explore(self.job.model, limits, workers=self.workers, progress=progress, **named)
+            return symmetric_search.explore(self.job.model, limits, workers=self.workers, progress=progress, **options)
 
 
 def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Exploration:
     """The result of two engines that explored one job. Raises ModelError if they disagree."""
     searched = f"the plain engine, {other.states:,} states in {other.seconds:.2f} s"
     if other.stop in CUT_SHORT:
-        kept = replace(found, stop=other.stop) if found.violations else other
-        return replace(kept, second=f"{searched}: it did not end, so that nothing was compared")
+        result = replace(found, stop=other.stop) if found.violations else other
+        return replace(result, second=f"{searched}: it did not end, so that nothing was compared")
     _compare_answers("the engines", found, other, reduce)
     return replace(
         found, assumption="", second=f"{searched}: {'every figure' if reduce == 'none' else 'every answer'} agrees"

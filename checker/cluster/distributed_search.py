@@ -35,13 +35,13 @@ def add_reports(
     result: Exploration, reports: Sequence[PartReport], machines: Sequence[str], *, is_divided: bool = True
 ) -> None:
     """Set the counts of a result. Before the search is divided, all parts have the same counts."""
-    counted = reports if is_divided else reports[:1]
-    result.transitions = sum(each.transitions for each in counted)
-    result.deadlocks = sum(each.deadlocks for each in counted)
-    result.coverage = _coverage(counted)
+    part_reports = reports if is_divided else reports[:1]
+    result.transitions = sum(each.transitions for each in part_reports)
+    result.deadlocks = sum(each.deadlocks for each in part_reports)
+    result.coverage = _coverage(part_reports)
     for place, prop in enumerate(result.model.properties):
-        pairs = [each.evaluations[place] for each in counted if each.evaluations]
-        result.evaluations[prop.name] = Evaluations(sum(states for states, _ in pairs), sum(held for _, held in pairs))
+        pairs = [each.evaluations[place] for each in part_reports if each.evaluations]
+        result.evaluations[prop.name] = Evaluations(*(sum(pair[n] for pair in pairs) for n in (0, 1)))
     result.work = sum(report.work for report in reports)
     result.python_steps, result.python_calls = (
         sum(report.steps for report in reports),
@@ -89,29 +89,29 @@ def expand_rounds(
     finished. Raises PartLostError and ModelError.
     """
     parts = range(transport.parts)
-    left = deque(rounds)
-    begun: deque[tuple[Pieces, list[list[Ref]]]] = deque()
+    queue = deque(rounds)
+    expansions: deque[tuple[Pieces, list[list[Ref]]]] = deque()
     built: deque[tuple[Pieces, list[Ref]]] = deque()
-    counted: list[Pieces] = []
+    levels: list[Pieces] = []
 
     def expand_next() -> None:
-        if left and not must_end():
-            pieces = left.popleft()
-            begun.append((pieces, [transport.call(part, "expand", pieces, returns=len(parts)) for part in parts]))
+        if queue and not must_end():
+            pieces = queue.popleft()
+            expansions.append((pieces, [transport.call(part, "expand", pieces, returns=len(parts)) for part in parts]))
 
     expand_next()
-    while begun:
+    while expansions:
         expand_next()
-        pieces, sent = begun.popleft()
+        pieces, messages = expansions.popleft()
         flags = [
-            transport.call(owner, "probe", pieces, *(each[owner] for each in sent), returns=len(parts))
+            transport.call(owner, "probe", pieces, *(candidates[owner] for candidates in messages), returns=len(parts))
             for owner in parts
         ]
         expand_next()
         built.append((pieces, [transport.call(part, "build", *(flag[part] for flag in flags))[0] for part in parts]))
-        while len(built) > (1 if begun else 0):
-            counted.append(_counted(transport, *built.popleft(), note))
-    return joined(counted), not left
+        while len(built) > (1 if expansions else 0):
+            levels.append(_counted(transport, *built.popleft(), note))
+    return joined(levels), not queue
 
 
 def _counted(transport: Transport, pieces: Pieces, built: list[Ref], note: Callable[[int, PartReport], None]) -> Pieces:
@@ -131,8 +131,8 @@ class Divided(NamedTuple):
 
     def place(self, part: int, state: int) -> tuple[bool, int]:
         """The place of a state of a part in the order: whether it is in the next level, and the place there."""
-        own, row = int(self.pieces.of(part).sum()), state - self.firsts[part]
-        return (True, self.following.place(part, row - own)) if row >= own else (False, self.pieces.place(part, row))
+        rows, row = int(self.pieces.of(part).sum()), state - self.firsts[part]
+        return (True, self.following.place(part, row - rows)) if row >= rows else (False, self.pieces.place(part, row))
 
 
 class SearchFindings:
@@ -421,9 +421,9 @@ class DistributedSearch(LevelSearch):
         self._progress(result)
 
     def _note(self) -> None:
-        states, sent = max(1, self.result.states), self._bytes_sent()
+        states, size = max(1, self.result.states), self._bytes_sent()
         self.result.workers = [
-            f"{self._transport.parts} on {self._transport.description}; {sent:,} bytes sent, {sent / states:.1f} "
+            f"{self._transport.parts} on {self._transport.description}; {size:,} bytes sent, {size / states:.1f} "
             f"a state; in the largest level, one had {self._imbalance:.2f} times an equal share",
             *self._losses,
         ]
@@ -434,8 +434,8 @@ class DistributedSearch(LevelSearch):
 
     def _line(self) -> str:
         parts, growth = self._transport.parts, max([report.growth for report in self._reports], default=0)
-        sent = self._bytes_sent()
-        return f"{parts} workers, {len(self._losses)} losses, {growth >> 20:,} MiB in one, {sent >> 20:,} MiB sent"
+        size = self._bytes_sent()
+        return f"{parts} workers, {len(self._losses)} losses, {growth >> 20:,} MiB in one, {size >> 20:,} MiB sent"
 
     def _folder_note(self) -> str:
         """Describe what is kept in the folder, after a search that ended; without a limit, nothing is."""

@@ -103,10 +103,10 @@ def _check_shared(transport: RayTransport, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".shared-") as file:
-            seen = transport.all("sees", Path(file.name))
+            answers = transport.all("sees", Path(file.name))
     except OSError as error:
         raise ModelError(f"{folder}: no checkpoint can be kept there ({error.strerror or error})") from None
-    missing = [machine for machine, sees in zip(transport.machines(), seen, strict=True) if not sees]
+    missing = [machine for machine, sees in zip(transport.machines(), answers, strict=True) if not sees]
     if missing:
         raise ModelError(
             f"{folder}: the machine {missing[0]} does not see this folder; name a folder on storage that all machines "

@@ -81,8 +81,8 @@ def connected(where: Ray) -> Iterator[ModuleType]:
     _check_reachable(where.address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = installed()
-    own = not ray.is_initialized()
-    if own:
+    is_own = not ray.is_initialized()
+    if is_own:
         try:
             ray.init(address=where.address, log_to_driver=False, logging_level="ERROR")
         except Exception as error:
@@ -90,7 +90,7 @@ def connected(where: Ray) -> Iterator[ModuleType]:
     try:
         yield ray
     finally:
-        if own:
+        if is_own:
             ray.shutdown()
 
 
@@ -188,16 +188,16 @@ class RayTransport:
     def call(self, part: int, method: str, *arguments: Any, returns: int = 1) -> list[Ref]:
         """Start a method of a part."""
         try:
-            found = self._actors[part].call.options(num_returns=returns).remote(method, *arguments)
+            refs = self._actors[part].call.options(num_returns=returns).remote(method, *arguments)
         except self._ray.exceptions.RayActorError as error:
             raise PartLostError(str(error)) from None
-        return [found] if returns == 1 else list(found)
+        return [refs] if returns == 1 else list(refs)
 
     def get(self, refs: Sequence[Ref]) -> list[Any]:
         """Wait for results."""
         errors = self._ray.exceptions
         try:
-            found: list[Any] = self._ray.get(list(refs))
+            results: list[Any] = self._ray.get(list(refs))
         except errors.RayTaskError as error:
             cause = error.cause
             if isinstance(cause, errors.RayError):
@@ -207,7 +207,7 @@ class RayTransport:
             raise
         except errors.RayError as error:
             raise PartLostError(str(error)) from None
-        return found
+        return results
 
     def replace_lost(self) -> list[int]:
         """Start an actor for each that does not answer. Raises ModelError without a machine for it."""
@@ -231,7 +231,7 @@ class RayTransport:
 
     def processes(self) -> list[int]:
         """The process of each part."""
-        return [int(each) for each in self.all("pid")]
+        return [int(number) for number in self.all("pid")]
 
     def close(self) -> None:
         """End all actors."""
@@ -253,10 +253,10 @@ class RayTransport:
         """Start the actors of these parts; a part that had a machine starts there if it can."""
         _send_user_modules(self._ray)
         strategies: Any = import_module("ray.util.scheduling_strategies")
-        made = self._ray.put(self._make)
-        begun = list(parts)
-        alive = {each["NodeID"] for each in self._ray.nodes() if each["Alive"]}
-        for part in begun:
+        maker = self._ray.put(self._make)
+        numbers = list(parts)
+        alive = {machine["NodeID"] for machine in self._ray.nodes() if machine["Alive"]}
+        for part in numbers:
             node = self._nodes[part]
             options: dict[str, Any] = {
                 "num_cpus": 0 if node else 1,  # a new worker may need the core of another while one machine is gone
@@ -273,15 +273,15 @@ class RayTransport:
                 options["scheduling_strategy"] = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
             else:
                 options["scheduling_strategy"] = "SPREAD"
-            self._actors[part] = self._class.options(**options).remote(made, part, self.parts)
-        places = [self.call(part, "place")[0] for part in begun]
+            self._actors[part] = self._class.options(**options).remote(maker, part, self.parts)
+        places = [self.call(part, "place")[0] for part in numbers]
         _, missing = self._ray.wait(places, num_returns=len(places), timeout=STARTING) if places else ([], [])
         if missing:
             raise ModelError(
                 f"{len(missing)} of {self.parts} workers did not start in {STARTING:.0f} s; are the cores of the Ray "
                 "cluster in use by others?"
             )
-        for part, (node, name) in zip(begun, self.get(places), strict=True):
+        for part, (node, name) in zip(numbers, self.get(places), strict=True):
             self._nodes[part], self._named[part] = node, name
 
 
@@ -318,16 +318,16 @@ def ray_calls(function: Callable[[int], Answer], seeds: Iterable[int], where: Ra
         # Ray takes functions only, and no other objects that can be called.
         remote = ray.remote(lambda seed: function(seed)).options(num_cpus=1, max_retries=3)  # noqa: PLW0108
         waiting: dict[Any, int] = {}
-        left = iter(seeds)
+        queue = iter(seeds)
         try:
             while True:
-                for seed in islice(left, most - len(waiting)):
+                for seed in islice(queue, most - len(waiting)):
                     waiting[remote.remote(seed)] = seed
                 if not waiting:
                     return
-                done, _ = ray.wait(list(waiting))
-                for each in done:
-                    yield waiting.pop(each), ray.get(each)
+                ready, _ = ray.wait(list(waiting))
+                for call in ready:
+                    yield waiting.pop(call), ray.get(call)
         finally:
-            for each in waiting:
-                ray.cancel(each, force=True)
+            for call in waiting:
+                ray.cancel(call, force=True)

@@ -42,15 +42,15 @@ def for_each_seed(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         waiting: dict[Any, int] = {}
-        left = iter(seeds)
+        queue = iter(seeds)
         try:
             while True:
-                for seed in islice(left, 2 * workers - len(waiting)):
+                for seed in islice(queue, 2 * workers - len(waiting)):
                     waiting[pool.submit(function, seed)] = seed
                 if not waiting:
                     return
-                for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    yield waiting.pop(done), done.result()
+                for call in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield waiting.pop(call), call.result()
         finally:
             if stop is not None:
                 stop()

@@ -141,10 +141,10 @@ def listed(source: str, function: Callable[..., Any], *values: Any, right: str) 
     """The items that a function of a model lists; None lists none. Raises ModelError, for one item alone too."""
 
     def items(*arguments: Any) -> tuple[Any, ...]:
-        found = function(*arguments)
-        if isinstance(found, str | Move):
-            raise wrong(source, found, right, function)
-        return tuple(found or ())  # a generator raises its exceptions here
+        result = function(*arguments)
+        if isinstance(result, str | Move):
+            raise wrong(source, result, right, function)
+        return tuple(result or ())  # a generator raises its exceptions here
 
     return cast("tuple[Any, ...]", call(source, items, *values, of=function))
 
@@ -167,13 +167,13 @@ def first_of_equal(known: dict[Any, Any], value: Any, source: str) -> Any:
 def project(column: str, projection: Callable[[Any], Any], value: Any) -> Any:
     """The part of a value that a projection shows. Raises ModelError."""
     try:
-        shown = projection(value)
-        hash(shown)
+        part = projection(value)
+        hash(part)
     except Exception:  # a second call tells why; the texts for it take longer than most projections
         source = f"the projection of {column!r}"
-        shown = call(source, projection, value)
-        _check_hashable("{} shows", shown, projection, source)
-    return shown
+        part = call(source, projection, value)
+        _check_hashable("{} shows", part, projection, source)
+    return part
 
 
 def step(model: Model, actor: Actor, values: tuple[Any, ...], operation: Any) -> Outcome | None:
@@ -206,8 +206,8 @@ def moves(model: Model, rule: Rule, *arguments: Any) -> tuple[Move, ...]:
     """The moves that a rule lists. Raises ModelError for an exception, or for anything but moves."""
     source = f"the rule {rule.name!r}"
     right = "return a list of moves, each Move(action, arguments, sends)"
-    found = listed(source, rule.moves, *arguments, right=f"{right}; one move is [Move(...)]")
-    for move in found:
+    items = listed(source, rule.moves, *arguments, right=f"{right}; one move is [Move(...)]")
+    for move in items:
         if not isinstance(move, Move):
             raise wrong(source, move, right, rule.moves, "lists")
         if not isinstance(move.action, str) or not isinstance(move.arguments, tuple):
@@ -215,7 +215,7 @@ def moves(model: Model, rule: Rule, *arguments: Any) -> tuple[Move, ...]:
             raise wrong(source, move, shape, rule.moves, "lists")
         rule.check(move)
         _check_sends(model, source, move.sends, rule.moves)
-    return found
+    return items
 
 
 def check(prop: Property, arguments: tuple[Any, ...]) -> Finding | Trivial | None:
@@ -270,7 +270,7 @@ def _check_hashable(what: str, value: Any, function: object, *names: str) -> Non
 
 def _raised(error: Exception, function: object) -> str:
     """The exception, and the innermost line of its traceback that is not of this package; else the function."""
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(_CHECKER)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_CHECKER)]
     text = f": {error}" if str(error) else ""
     place = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else place_of(function)
     return f"raises {type(error).__name__}{text}{place}"

@@ -178,12 +178,12 @@ class Evaluator:
                 block.rows, rows, affected, block.judgements, base, judging, aside, affecting, answers
             )
         missing, put_aside = int(self._counters[0]), int(self._counters[2])
-        left = PendingRows(block, aside[:put_aside], base, None if affected is None else affecting[:put_aside])
+        rest = PendingRows(block, aside[:put_aside], base, None if affected is None else affecting[:put_aside])
         if missing:
             # After an interrupt here, the rows that are judged already must not be judged again.
-            self._waiting[0] = left
+            self._waiting[0] = rest
             tables.fill(self._missing[:missing])
-        return left
+        return rest
 
     def _note(self, row_of: Callable[[int], Array]) -> None:
         verdicts, hits = self._tables.verdicts, dict[int, int]()
@@ -192,9 +192,9 @@ class Evaluator:
             (self._final, [(n, verdicts.verdicts[n].found) for n in self._final.unnoted()]),
         )
         for tally, reached in sources:
-            for number, found in reached:
+            for number, positions in reached:
                 state = int(tally.first[number])
-                for position in {*found} - self._found:
+                for position in {*positions} - self._found:
                     hits[position] = min(state, hits.get(position, state))
         for position, state in sorted(hits.items()):
             self._found.add(position)

@@ -81,13 +81,13 @@ def _explore(
 
 def _hold(result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row]) -> None:
     """Evaluate the properties in a level. Only states that were evaluated count as seen, even after an interrupt."""
-    held = 0
+    count = 0
     try:
         for row in level:
             _evaluate(result, parents, row, final=False)
-            held += 1
+            count += 1
     finally:
-        result.levels += [held] if held else []
+        result.levels += [count] if count else []
 
 
 def _measure(result: Exploration, began: tuple[float, int]) -> None:
@@ -152,12 +152,12 @@ def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], r
     for prop in result.model.properties:
         if (prop.kind is Kind.FINAL) is not final:
             continue
-        said = answer(result.model, prop, row)
+        verdict = answer(result.model, prop, row)
         count = result.evaluations[prop.name]
         count.states += 1
-        if said is TRIVIAL:
+        if verdict is TRIVIAL:
             continue
         count.premise += 1
-        if isinstance(said, Finding) and prop.name not in result.found and not prop.kind.is_liveness:
+        if isinstance(verdict, Finding) and prop.name not in result.found and not prop.kind.is_liveness:
             path = rebuild(result.model, ordinals(parents, row))
-            result.found[prop.name] = Discovery(prop, said, len(path) - 1, path)
+            result.found[prop.name] = Discovery(prop, verdict, len(path) - 1, path)

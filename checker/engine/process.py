@@ -34,9 +34,9 @@ class Interrupts:
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for each in BOTH:
-                if signal.getsignal(each) is signal.default_int_handler:
-                    signal.signal(each, self._note)
+            for number in BOTH:
+                if signal.getsignal(number) is signal.default_int_handler:
+                    signal.signal(number, self._note)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._leave()
@@ -48,9 +48,9 @@ class Interrupts:
         self._leave()
 
     def _leave(self) -> None:
-        for each in BOTH:
-            if signal.getsignal(each) == self._note:
-                signal.signal(each, signal.default_int_handler)
+        for number in BOTH:
+            if signal.getsignal(number) == self._note:
+                signal.signal(number, signal.default_int_handler)
 
 
 def free_memory(share: float) -> int:
@@ -75,9 +75,9 @@ def free_address_space() -> int:
 
 def check_address_space(least: int) -> None:
     """Raises MemoryError unless this many bytes of address space are left: libraries without it end the process."""
-    left = free_address_space()
-    if left < least:
-        problem = f"the limit of this process (ulimit -v) leaves {left // 1_000_000} MB of address space"
+    room = free_address_space()
+    if room < least:
+        problem = f"the limit of this process (ulimit -v) leaves {room // 1_000_000} MB of address space"
         raise MemoryError(f"{problem}, and the compiled engine needs {least // 1_000_000} MB; allow more")
 
 

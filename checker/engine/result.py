@@ -270,7 +270,7 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
         ("depth of findings", _depths(one), _depths(other)),
         ("examined for liveness", one.liveness, other.liveness),
     ]
-    return [f"{what}: {a} ({one.engine}) is not {b} ({other.engine})" for what, a, b in figures if a != b]
+    return [f"{figure}: {a} ({one.engine}) is not {b} ({other.engine})" for figure, a, b in figures if a != b]
 
 
 def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bool = True) -> list[str]:
@@ -279,10 +279,10 @@ def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bo
     A limit of states ends the two searches at different depths: a finding of one counts if the other has come as far.
     Without `ends` the symmetric one need not find a state without a successor.
     """
-    found, expected = _depths(symmetric), _depths(full)
+    depths_found, expected = _depths(symmetric), _depths(full)
     figures: list[tuple[str, object, object]] = []
     for prop in full.model.properties:
-        depths = found.get(prop.name), expected.get(prop.name)
+        depths = depths_found.get(prop.name), expected.get(prop.name)
         if _is_within(depths[1], symmetric, prop) or _is_within(depths[0], full, prop):
             figures.append((f"depth of {prop.name}", *depths))
     if not {symmetric.stop, full.stop} & {Stop.DEPTH, Stop.STATES}:
@@ -292,7 +292,7 @@ def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bo
             figures.append(("whether a state has no successor", symmetric.deadlocks > 0, full.deadlocks > 0))
         figures.append(("actions that fired", sorted(_fired(symmetric)), sorted(_fired(full))))
         figures.append(("premises that held", _premises(symmetric), _premises(full)))
-    return [f"{what}: {a} (symmetric) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
+    return [f"{figure}: {a} (symmetric) is not {b} ({full.engine}, in full)" for figure, a, b in figures if a != b]
 
 
 def _is_within(depth: int | None, other: Exploration, prop: Property) -> bool:
@@ -303,8 +303,8 @@ def _is_within(depth: int | None, other: Exploration, prop: Property) -> bool:
 
 def coverage_of(exploration: Exploration) -> frozenset[tuple[str, str]]:
     """The actions that fired, and the properties whose premise held."""
-    held = {("premise", name) for name in _premises(exploration)}
-    return frozenset({("action", action) for action in _fired(exploration)} | held)
+    premises = {("premise", name) for name in _premises(exploration)}
+    return frozenset({("action", action) for action in _fired(exploration)} | premises)
 
 
 def _premises(exploration: Exploration) -> list[str]:
@@ -317,4 +317,4 @@ def _fired(exploration: Exploration) -> dict[str, int]:
 
 
 def _depths(exploration: Exploration) -> dict[str, int]:
-    return {name: found.depth for name, found in sorted(exploration.found.items())}
+    return {name: discovery.depth for name, discovery in sorted(exploration.found.items())}

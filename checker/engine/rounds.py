@@ -344,10 +344,10 @@ class Rounds:
     # -- workers ---------------------------------------------------------------------------------------------
 
     def _each(self, items: list[Any], task: Callable[[Worker, Any], Any]) -> None:
-        left = iter(items)
+        queue = iter(items)
 
         def work(worker: Worker) -> None:
-            for item in left:
+            for item in queue:
                 task(worker, item)
 
         self._each_worker(work, alone=len(items) < 2)
@@ -363,8 +363,8 @@ class Rounds:
             for worker in self._workers:
                 task(worker)
             return
-        first, *others = self._workers
-        running = [self._threads.submit(task, worker) for worker in others]
+        first, *helpers = self._workers
+        running = [self._threads.submit(task, worker) for worker in helpers]
         try:
             task(first)
         finally:

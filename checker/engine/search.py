@@ -214,8 +214,8 @@ class Search(LevelSearch):
         """Judge the properties of liveness, one after the other, while time and memory are left."""
         result, moves = self.result, graph.finish()
         memory = result.limits.memory
-        left = None if memory is None else max(0, memory - result.states * graph_liveness.NEEDED)
-        room = replace(result.limits.inside_a_level, memory=left)
+        bytes_left = None if memory is None else max(0, memory - result.states * graph_liveness.NEEDED)
+        room = replace(result.limits.inside_a_level, memory=bytes_left)
         for prop in result.model.liveness:
             self._report()
             stop = room.reached(result)

@@ -35,10 +35,10 @@ def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | 
     arguments = []
     for column, projection in reads:
         value = row[model.index[column]]
-        shown = value if projection is None else project(column, projection, value)
-        if shown is None and projection is not None:
+        part = value if projection is None else project(column, projection, value)
+        if part is None and projection is not None:
             return None
-        arguments.append(shown)
+        arguments.append(part)
     return tuple(arguments)
 
 
@@ -50,9 +50,9 @@ def answer(model: Model, prop: Property, row: Row) -> Finding | Trivial | None:
 
 def finding_at(model: Model, prop: Property, row: Row) -> Finding | None:
     """The finding of a property in a row, if there is one; that of a final property only where no move is possible."""
-    found = answer(model, prop, row)
+    finding = answer(model, prop, row)
     is_examined = prop.kind is not Kind.FINAL or not any(True for _ in successors(model, row))
-    return found if isinstance(found, Finding) and is_examined else None
+    return finding if isinstance(finding, Finding) and is_examined else None
 
 
 def fire(model: Model, row: Row, move: Move) -> Row | None:
@@ -63,9 +63,9 @@ def fire(model: Model, row: Row, move: Move) -> Row | None:
 
 def operations(model: Model, row: Row, move: Move) -> tuple[Send, ...]:
     """The operations that a possible move carries out, with all of their consequences, in order."""
-    sent: list[Send] = []
-    _carry_out(model, list(row), move.sends, sent)
-    return tuple(sent)
+    sends: list[Send] = []
+    _carry_out(model, list(row), move.sends, sends)
+    return tuple(sends)
 
 
 def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: list[Send] | None = None) -> bool:
@@ -79,9 +79,9 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: lis
         if outcome is None:
             return False
         for place, value in zip(places, outcome.values, strict=True):
-            if not (known := model.known[place]):
-                known[model.columns[place].initial] = model.columns[place].initial
-            row[place] = first_of_equal(known, value, f"the step of {name!r}")
+            if not (values := model.known[place]):
+                values[model.columns[place].initial] = model.columns[place].initial
+            row[place] = first_of_equal(values, value, f"the step of {name!r}")
         if outcome.sends and not _carry_out(model, row, outcome.sends, sent):
             return False
     return True
@@ -89,11 +89,11 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: lis
 
 def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[int]:
     """The ordinals of the path to a row. `parents` has, for each row seen, its parent and its ordinal there."""
-    taken: list[int] = []
+    steps: list[int] = []
     while (parent := parents[row]) is not None:
         row, ordinal = parent
-        taken.append(ordinal)
-    return taken[::-1]
+        steps.append(ordinal)
+    return steps[::-1]
 
 
 def rebuild(
@@ -152,8 +152,8 @@ def asymmetry(
     action, expected = next(iter(lacks), ("", None))
     alike = [row for other, row in found if other == action]
     if expected is None or not alike:
-        what = f"the action {action!r} leads elsewhere" if action else "a further move is possible"
-        return f"with other names {what}{advice}"
+        problem = f"the action {action!r} leads elsewhere" if action else "a further move is possible"
+        return f"with other names {problem}{advice}"
     places = [[n for n, value in enumerate(row) if value != expected[n]] for row in alike]
     place, row = min(zip(places, alike, strict=True), key=lambda pair: len(pair[0]))
     where = place[0] if place else 0

@@ -82,18 +82,18 @@ class StepProperty(Property):
 
         Raises ModelError for an unknown actor, and for a model with a column or an actor that is named like `STEPS`.
         """
-        known = {actor.name for actor in model.actors}
+        names = {actor.name for actor in model.actors}
         if not self.actors:
             raise ModelError(f"the property {self.name!r} is about the steps of no actor; name one or more")
         for name in self.actors:
-            if name not in known:
+            if name not in names:
                 raise ModelError(
                     f"the property {self.name!r} is about the steps of {name!r}, and no actor has that name"
                 )
         columns, actors = model.columns, tuple(self._judged(actor) for actor in model.actors)
         if any(actor.step is _noted for actor in actors):
             return columns, actors
-        if STEPS in known or STEPS in {column.name for column in columns}:
+        if STEPS in names or STEPS in {column.name for column in columns}:
             why = f"{self.name!r} keeps findings in {STEPS!r}, and the model {model.name!r} has a part of that name"
             raise ModelError(f"the property {why}; rename that part")
         return (*columns, Column(STEPS, ())), (*actors, Actor(STEPS, (STEPS,), _noted))
@@ -102,9 +102,9 @@ class StepProperty(Property):
         if actor.name not in self.actors:
             return actor
         step = actor.step
-        inner, others = (step.inner, step.properties) if isinstance(step, _JudgedStep) else (step, ())
-        kept = tuple(other for other in others if other.name != self.name)
-        return replace(actor, step=_JudgedStep(actor.name, inner, (*kept, self)))
+        inner, properties = (step.inner, step.properties) if isinstance(step, _JudgedStep) else (step, ())
+        rest = tuple(prop for prop in properties if prop.name != self.name)
+        return replace(actor, step=_JudgedStep(actor.name, inner, (*rest, self)))
 
 
 class _FindingOf:
@@ -127,15 +127,15 @@ class _JudgedStep:
         outcome = self.inner(values, operation)
         if not isinstance(outcome, Outcome):
             return outcome
-        found, step = [], (self._actor, values, operation)
+        findings, step = [], (self._actor, values, operation)
         for prop in self.properties:
             answer, counts = judged(prop, prop.judge, values, operation, outcome), prop.counts
             if counts.is_open and step not in counts.judged:
                 counts.judged.add(step)
                 counts.premise += answer is not TRIVIAL
             if isinstance(answer, Finding):
-                found.append(Send(STEPS, (prop.name, answer)))
-        return Outcome(outcome.values, (*outcome.sends, *found)) if found else outcome
+                findings.append(Send(STEPS, (prop.name, answer)))
+        return Outcome(outcome.values, (*outcome.sends, *findings)) if findings else outcome
 
 
 def _noted(values: tuple[Any, ...], found: tuple[str, Finding]) -> Outcome:

@@ -1,6 +1,6 @@
 """The symmetric search: states that differ in names alone count as one, where the model says that names do not matter.
 
-A fingerprint is the same for a state and all renamed ones (`row_kernels.fingerprint_of_class`), so that the first of
+A fingerprint is the same for a state and all renamed ones (`move_kernels.fingerprint_of_class`), so that the first of
 them is kept. Rules:
 
 - Breadth first, the depth of a state is that of the full search, since a renamed run is as long as the run.
@@ -77,8 +77,8 @@ def explore(
         explored, left(), until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed,
         symmetric=True, premise_runs=0 if explored is model else PREMISE_RUNS,
     )  # fmt: skip
-    found = replace(run.run(), assumption=f"renamed states were taken as alike, and {compared:,} were compared")
-    exact, further = answers_of_model(model, symmetry, found, run.premises, in_full, left)
+    result = replace(run.run(), assumption=f"renamed states were taken as alike, and {compared:,} were compared")
+    exact, further = answers_of_model(model, symmetry, result, run.premises, in_full, left)
     summary = f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
     summary += ("" if explored is model else ", in an over-approximation") + further
     return replace(exact, limits=limits, seconds=time.monotonic() - began, reduction=summary)
@@ -116,20 +116,20 @@ def answers_of_model(
     """
     if symmetry.wider is None:
         return found, ""
-    runs = {name: _run_of(model, symmetry, each) for name, each in found.found.items()}
-    known = {name: run for name, run in runs.items() if run is not None}
+    runs = {name: _run_of(model, symmetry, discovery) for name, discovery in found.found.items()}
+    discoveries = {name: run for name, run in runs.items() if run is not None}
 
     def rest() -> Limits:
         limits = left()
         return limits if limits.work is None else replace(limits, work=max(0, limits.work - found.work))
 
     if found.stop not in CUT_SHORT:
-        if len(known) < len(runs):
+        if len(discoveries) < len(runs):
             return in_full(rest()), "; then explored in full, as a path found there is no run of the model"
         missing = frozenset() if found.violations else coverage_of(found) - _covered_by(model, symmetry, premises)
         if (full := _unless_covered(missing, in_full, rest)) is not None:
             return full, "; then explored in full, as an action fires or a premise holds there alone"
-    return replace(found, model=model, found=known), ""
+    return replace(found, model=model, found=discoveries), ""
 
 
 def _covered_by(model: Model, symmetry: Symmetry, premises: Mapping[str, list[list[int]]]) -> Covered:
@@ -236,9 +236,9 @@ def _compare(model: Model, row: Row, following: Iterable[_Following], symmetry: 
 
 
 def _compare_moves(model: Model, row: Row, following: Iterable[_Following]) -> None:
-    listed = {(move.action, after) for move, after in following}
+    expected_moves = {(move.action, after) for move, after in following}
     for move, after in successors(model, row):
-        if (move.action, after) not in listed:
+        if (move.action, after) not in expected_moves:
             raise ModelError(
                 f"the over-approximation lacks the move {move.action} {short(move.arguments)} of {short(row)}"
             )

@@ -58,7 +58,8 @@ class Slice:
         late = slice(self.first_late, self.size)
         order = np.argsort(self.origins[late] & move_kernels.SOURCE_BITS, kind="stable")
         rows = [
-            each & move_kernels.SOURCE_BITS for each in (self.origins[: self.first_late], self.origins[late][order])
+            origins & move_kernels.SOURCE_BITS
+            for origins in (self.origins[: self.first_late], self.origins[late][order])
         ]
         places = np.searchsorted(rows[0], rows[1])
         for array in (self.found, self.origins):
@@ -189,7 +190,7 @@ class Worker:
         block, verdicts = part.block, self._tables.verdicts
         source = build_kernels.Parents(block.rows, block.judgements, part.base, part.found, part.origins, part.fresh)
         judging = verdicts.judging(self.tally.times, self.tally.first)
-        done = 0
+        first = 0
         for into, begin, end, state in targets:
             aside, affecting = np.empty(end - begin, np.uint32), np.empty(end - begin, np.uint64)
             children = build_kernels.Children(
@@ -197,10 +198,10 @@ class Worker:
             )
             answers = self._tables.answers(self.missing, self._counters)
             build_kernels.build(
-                source, done, done + end - begin, children, begin, state, self._room.stack, judging, answers
+                source, first, first + end - begin, children, begin, state, self._room.stack, judging, answers
             )
             put_aside = int(self._counters[2])
             if put_aside:
                 pending.append(PendingRows(into, aside[:put_aside], state - begin, affecting[:put_aside]))
-            done += end - begin
+            first += end - begin
         return pending

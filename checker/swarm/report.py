@@ -45,21 +45,21 @@ def judgement_of(job: Job, outcome: SwarmOutcome, *, bare: bool = False) -> Judg
     A swarm is violated, deadlocked or incomplete, and never passed. Its expectation is that of the scenario, except
     that the depths of the expected violations do not count.
     """
-    found = {discovery.prop.name for discovery in outcome.violations}
+    names = {discovery.prop.name for discovery in outcome.violations}
     expected = job.violations
-    if expected is not None and found and found <= set(expected):
+    if expected is not None and names and names <= set(expected):
         expected = None
     # `judge` formats the limit that ended a run; the sentence of a swarm without a finding is made below.
     stop = Stop.WORK if outcome.stop is Stop.MEMORY else outcome.stop
     exploration = replace(outcome, stop=stop, limits=Limits(work=0, seconds=outcome.limits.seconds or 0.0))
-    judged = judge(replace(job, violations=expected), exploration, job.actions, bare=bare)
-    if judged.verdict is not Verdict.INCOMPLETE:
-        return judged
+    judgement = judge(replace(job, violations=expected), exploration, job.actions, bare=bare)
+    if judgement.verdict is not Verdict.INCOMPLETE:
+        return judgement
     reason = (
         f"no violation in what was executed: {outcome.walks:,} walks, {outcome.transitions:,} steps, "
         f"about {outcome.states:,} distinct states, to depth {outcome.depth}; a swarm shows nothing about other runs"
     )
-    return replace(judged, reasons=(reason,), sentence=f"{judged.verdict.value}: {reason}", explanation=reason)
+    return replace(judgement, reasons=(reason,), sentence=f"{judgement.verdict.value}: {reason}", explanation=reason)
 
 
 def swarm_lines(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line]:
@@ -74,9 +74,9 @@ def swarm_lines(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[L
         coverage_lines(outcome.samples),
     ]
     lines: list[Line] = []
-    for each in sections:
-        if each:
-            lines += [*([Line("")] if lines else []), *(Line(on_a_line(text), level) for text, level in each)]
+    for part in sections:
+        if part:
+            lines += [*([Line("")] if lines else []), *(Line(on_a_line(text), level) for text, level in part)]
     return lines
 
 
@@ -103,8 +103,8 @@ def _properties(job: Job, outcome: SwarmOutcome) -> list[Line]:
     properties = outcome.model.properties
     if not properties:
         return [Line("properties: none", Importance.HEADING)]
-    found = outcome.sightings
-    warned = [(prop.kind is Kind.SOMETIMES) is not (prop.name in found) for prop in properties]
+    sightings = outcome.sightings
+    warned = [(prop.kind is Kind.SOMETIMES) is not (prop.name in sightings) for prop in properties]
     return section("properties", [_property(job, outcome, prop) for prop in properties], warned)
 
 
@@ -124,11 +124,11 @@ def property_outcome(outcome: SwarmOutcome, prop: Property) -> str:
     """The outcome of one property, in a few words."""
     if prop.kind.is_liveness:
         return "not judged"
-    seen = outcome.sightings.get(prop.name)
-    if seen is None:
+    sighting = outcome.sightings.get(prop.name)
+    if sighting is None:
         return "never witnessed" if prop.kind is Kind.SOMETIMES else "no violation seen"
     word = {Kind.SOMETIMES: "witnessed", Kind.FINAL: "DEADLOCK"}.get(prop.kind, "VIOLATED")
-    return f"{word} at step {seen.step} of walk {seen.walk}"
+    return f"{word} at step {sighting.step} of walk {sighting.walk}"
 
 
 def _actions(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line]:
@@ -235,22 +235,22 @@ def swarm_json(job: Job, outcome: SwarmOutcome, judgement: Judgement, traces: Se
 
 
 def _property_json(outcome: SwarmOutcome, prop: Property) -> dict[str, Any]:
-    count, seen = outcome.evaluations.get(prop.name), outcome.sightings.get(prop.name)
-    found = outcome.found.get(prop.name)
+    count, sighting = outcome.evaluations.get(prop.name), outcome.sightings.get(prop.name)
+    discovery = outcome.found.get(prop.name)
     return {
         "name": prop.name,
         "kind": prop.kind.value,
         "outcome": property_outcome(outcome, prop),
         "evaluated": None if count is None else count.states,
         "premise": None if count is None else count.premise,
-        "seen": None if seen is None else {"step": seen.step, "walk": seen.walk},
+        "seen": None if sighting is None else {"step": sighting.step, "walk": sighting.walk},
         "found": None
-        if found is None
+        if discovery is None
         else {
-            "depth": found.depth,
+            "depth": discovery.depth,
             "shown_to_be_shortest": prop.name in outcome.shortest,
-            "clause": found.finding.clause,
-            "values": [list(pair) for pair in values_of(found.finding)],
+            "clause": discovery.finding.clause,
+            "values": [list(pair) for pair in values_of(discovery.finding)],
         },
     }
 
@@ -277,10 +277,10 @@ def draw(name: str, outcome: SwarmOutcome, path: Path) -> None:
     times = [0.0, *(sample.seconds for sample in samples)]
     with mpl.rc_context(SETTINGS):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
-        left = figure.subplots()
-        right = left.twinx()
+        axis_of_states = figure.subplots()
+        right = axis_of_states.twinx()
         curves = (
-            (left, STATES, "distinct states (estimate)", [0, *(sample.states for sample in samples)]),
+            (axis_of_states, STATES, "distinct states (estimate)", [0, *(sample.states for sample in samples)]),
             (right, LOCAL, "local states", [0, *(sample.local_states for sample in samples)]),
         )
         for axis, colour, label, values in curves:
@@ -289,11 +289,13 @@ def draw(name: str, outcome: SwarmOutcome, path: Path) -> None:
             axis.tick_params(axis="y", colors=colour)
             axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
             axis.set_ylim(bottom=0)
-        left.set_xlim(left=0, right=max(times) or 1)
-        left.set_xlabel("seconds")
-        for seen in outcome.found.values():
-            left.axvline(outcome.seconds, color="black", linewidth=0.8, linestyle=":")
-            left.annotate(f"{seen.prop.name} ", (outcome.seconds, 0), (0, 6), textcoords="offset points", ha="right")
+        axis_of_states.set_xlim(left=0, right=max(times) or 1)
+        axis_of_states.set_xlabel("seconds")
+        for discovery in outcome.found.values():
+            axis_of_states.axvline(outcome.seconds, color="black", linewidth=0.8, linestyle=":")
+            axis_of_states.annotate(
+                f"{discovery.prop.name} ", (outcome.seconds, 0), (0, 6), textcoords="offset points", ha="right"
+            )
             break
         figure.suptitle(
             f"{name}\n{outcome.walks:,} walks, {outcome.transitions:,} steps, seed {outcome.seed}", fontsize=10

@@ -89,10 +89,10 @@ class WalkRunner:
         path = self.path(walk, int(plan.limits[0]))
         last = path[-1].row
         is_end = not any(True for _ in successors(self._model, last))
-        found = []
+        discoveries = []
         for prop in self._model.properties:
             if prop.kind is Kind.ALWAYS or (prop.kind is Kind.FINAL and is_end):
                 finding = answer(self._model, prop, last)
                 if isinstance(finding, Finding):
-                    found.append(Discovery(prop, finding, len(path) - 1, path))
-        return path, found
+                    discoveries.append(Discovery(prop, finding, len(path) - 1, path))
+        return path, discoveries

@@ -209,14 +209,14 @@ class Swarm:
         """Report the progress, with the walks that are running, unless the last report is too recent."""
         if time.monotonic() - self._reported >= REPORT_EVERY:
             self._reported = time.monotonic()
-            shown = replace(self.outcome, depths=dict(self.outcome.depths), seconds=self._reported - self._began)
-            shown.compiling = False
+            outcome = replace(self.outcome, depths=dict(self.outcome.depths), seconds=self._reported - self._began)
+            outcome.compiling = False
             for counts in running:
-                shown.walks += counts.walks
-                shown.transitions += counts.transitions
-                shown.registers = np.maximum(shown.registers, counts.registers)
-                shown.depths.update(counts.depths)
-            self._progress(shown)
+                outcome.walks += counts.walks
+                outcome.transitions += counts.transitions
+                outcome.registers = np.maximum(outcome.registers, counts.registers)
+                outcome.depths.update(counts.depths)
+            self._progress(outcome)
 
     def _close(self, calls: Iterator[tuple[int, WalkCounts]]) -> None:
         """Cancel the calls that wait, and end those that run on this machine."""

@@ -104,26 +104,26 @@ class Rerun:
     def execute(self, moves: Iterable[RuleMove]) -> ExecutedRun | None:
         """The run to the first finding that takes these moves where they are possible; None without a finding."""
         path = [Step(None, self._model.initial())]
-        taken: list[RuleMove] = []
+        run: list[RuleMove] = []
         visits = {path[0].row: 0}
         finding = finding_at(self._model, self._prop, path[0].row)
         if finding is not None:
-            return self._ended(finding, path, taken)
+            return self._ended(finding, path, run)
         for rule, move in moves:
             step = self._step(path[-1].row, rule, move)
             if step is None or step.move is None:
                 continue
             if step.row in visits:
-                for each in path[visits[step.row] + 1 :]:
-                    del visits[each.row]
-                del path[visits[step.row] + 1 :], taken[visits[step.row] :]
+                for visit in path[visits[step.row] + 1 :]:
+                    del visits[visit.row]
+                del path[visits[step.row] + 1 :], run[visits[step.row] :]
                 continue
             visits[step.row] = len(path)
             path.append(step)
-            taken.append(RuleMove(rule, step.move))
+            run.append(RuleMove(rule, step.move))
             finding = finding_at(self._model, self._prop, step.row)
             if finding is not None:
-                return self._ended(finding, path, taken)
+                return self._ended(finding, path, run)
         return None
 
     def _ended(self, finding: Finding, path: Sequence[Step], taken: Sequence[RuleMove]) -> ExecutedRun:
@@ -131,13 +131,13 @@ class Rerun:
         return ExecutedRun(self.best, tuple(taken))
 
     def _moves(self, path: Sequence[Step]) -> list[RuleMove]:
-        listed = []
+        rule_moves = []
         for before, after in pairwise(path):
             for rule, move, row in by_rule(self._model, before.row):
                 if move == after.move and row == after.row:
-                    listed.append(RuleMove(rule, move))
+                    rule_moves.append(RuleMove(rule, move))
                     break
-        return listed
+        return rule_moves
 
     def _pass(self, run: ExecutedRun, size: int, deadline: Deadline) -> ExecutedRun:
         """Leave out parts of this size, from the end to the beginning; return the same run if none can be."""
@@ -153,12 +153,14 @@ class Rerun:
         arguments = read(self._model, self._rules[rule].reads, row)
         if arguments is None:
             return None
-        listed = moves(self._model, self._rules[rule], *arguments)
-        alike = [move] if move in listed else [each for each in listed if each.action == move.action]
-        for each in alike:
-            after = fire(self._model, row, each)
+        rule_moves = moves(self._model, self._rules[rule], *arguments)
+        alike = (
+            [move] if move in rule_moves else [candidate for candidate in rule_moves if candidate.action == move.action]
+        )
+        for candidate in alike:
+            after = fire(self._model, row, candidate)
             if after is not None:
-                return Step(each, after)
+                return Step(candidate, after)
         return None
 
 

@@ -69,8 +69,8 @@ def mixed(words: Array) -> Array:
     with np.errstate(over="ignore"):
         words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    found: Array = words ^ (words >> np.uint64(31))
-    return found
+    numbers: Array = words ^ (words >> np.uint64(31))
+    return numbers
 
 
 def _limit(keys: Array, depth: int) -> Array:
@@ -114,8 +114,8 @@ class SharedTables:
         tables, verdicts = self.tables, self.tables.verdicts
         new = [_hash(label.action) for label in tables.labels[len(self.hashes) :]]
         self.hashes = np.append(self.hashes, np.array(new, np.uint64))
-        judged = range(len(self.alarms), verdicts.judgements.size)
-        self.alarms = np.append(self.alarms, np.array([self._alarms(verdicts.found(n)) for n in judged], np.uint8))
+        numbers = range(len(self.alarms), verdicts.judgements.size)
+        self.alarms = np.append(self.alarms, np.array([self._alarms(verdicts.found(n)) for n in numbers], np.uint8))
         ends = verdicts.verdicts[len(self.final_alarms) :]
         self.final_alarms = np.append(self.final_alarms, np.array([self._alarms(v.found) for v in ends], np.uint8))
 
@@ -198,8 +198,8 @@ class Walker:
         tables, walks = self._shared.tables, self._walks
         verdicts, properties = tables.verdicts, tables.model.properties
         depths, times = np.unique(walks.at, return_counts=True)
-        judged = self._judged.times[: verdicts.judgements.size]
-        evaluations = verdicts.evaluations(judged, self._final.times)
+        times_judged = self._judged.times[: verdicts.judgements.size]
+        evaluations = verdicts.evaluations(times_judged, self._final.times)
         for prop in step_properties(properties):
             del evaluations[prop.name]
         counts = WalkCounts(
@@ -210,12 +210,15 @@ class Walker:
         for label, fired in zip(tables.labels, self._fired.tolist(), strict=False):
             if label.action:
                 counts.coverage.setdefault(label.action, Coverage()).fired += fired
-        for tally, found in ((self._judged, verdicts.found), (self._final, lambda n: verdicts.verdicts[n].found)):
+        for tally, positions_of in (
+            (self._judged, verdicts.found),
+            (self._final, lambda n: verdicts.verdicts[n].found),
+        ):
             for number in tally.unnoted():
                 step, walk = divmod(int(tally.first[number]), 1 << 32)
-                for position in found(number):
-                    name, here = properties[position].name, Sighting(step, walk)
-                    counts.sightings[name] = min(here, counts.sightings.get(name, here))
+                for position in positions_of(number):
+                    name, sighting = properties[position].name, Sighting(step, walk)
+                    counts.sightings[name] = min(sighting, counts.sightings.get(name, sighting))
         walks.status[walks.status == walk_kernels.RUNNING] = walk_kernels.ENDED
         return counts
 

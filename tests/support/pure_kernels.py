@@ -19,7 +19,6 @@ from checker.engine import rounds, worker
 MODULES = (
     "hash_tables",
     "move_kernels",
-    "row_kernels",
     "build_kernels",
     "search_kernels",
 )

@@ -51,8 +51,8 @@ class Pieces(NamedTuple):
 
     def without_empty(self) -> Pieces:
         """The pieces that have rows."""
-        kept = self.sizes > 0
-        return Pieces(self.parts[kept], self.sizes[kept])
+        places = self.sizes > 0
+        return Pieces(self.parts[places], self.sizes[places])
 
     def rounds(self, rows: int) -> Iterator[Pieces]:
         """Consecutive pieces with at least this number of rows together, until all are used."""
@@ -65,11 +65,11 @@ class Pieces(NamedTuple):
 
     def place(self, part: int, row: int) -> int:
         """The place in the level of a row, which is given by its place among the rows of its part."""
-        own = np.flatnonzero(self.parts == part)
-        ends = np.cumsum(self.sizes[own])
+        places = np.flatnonzero(self.parts == part)
+        ends = np.cumsum(self.sizes[places])
         piece = int(np.searchsorted(ends, row, side="right"))
         inside = row - (int(ends[piece - 1]) if piece else 0)
-        return int(self.sizes[: own[piece]].sum()) + inside
+        return int(self.sizes[: places[piece]].sum()) + inside
 
     def imbalance(self, parts: int) -> float:
         """The rows of the largest part, as a multiple of an equal share."""
@@ -85,10 +85,10 @@ def dealt(rows: int, size: int, parts: int) -> Pieces:
 
 def joined(sequence: Iterable[Pieces]) -> Pieces:
     """The pieces of several rounds, one after the other."""
-    every = list(sequence)
+    rounds = list(sequence)
     return Pieces(
-        np.concatenate([np.zeros(0, np.uint16), *(each.parts for each in every)]),
-        np.concatenate([np.zeros(0, np.int64), *(each.sizes for each in every)]),
+        np.concatenate([np.zeros(0, np.uint16), *(pieces.parts for pieces in rounds)]),
+        np.concatenate([np.zeros(0, np.int64), *(pieces.sizes for pieces in rounds)]),
     )
 
 

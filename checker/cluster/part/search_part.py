@@ -81,11 +81,11 @@ class Expansion(NamedTuple):
     @classmethod
     def of(cls, expanded: Round, last: Array, parts: int) -> Expansion:
         """The successors of a round; `last` has the number of the state after each own piece."""
-        sources, found = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+        sources, fingerprints = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
         for part in expanded.slices:
             sources.append((part.origins[: part.size] & move_kernels.SOURCE_BITS).astype(np.int64) + part.base)
-            found.append(part.found[: part.size])
-        joined = np.concatenate(found)
+            fingerprints.append(part.found[: part.size])
+        joined = np.concatenate(fingerprints)
         owners = owned_by(joined, parts)
         places = [np.flatnonzero(owners == owner) for owner in range(parts)]
         return cls(expanded, joined, np.searchsorted(np.concatenate(sources), last), places)
@@ -163,26 +163,26 @@ class SearchPart:
     def divide(self, pieces: Pieces) -> None:
         """Keep the rows of the own pieces of the level, and the own fingerprints; only the first part keeps counts."""
         before, result, work = self._state, self._result, self._rounds.expanded
-        own = np.repeat(pieces.parts == self._number, pieces.sizes)
-        *level, fired, reached, judged, final = [array.copy() for array in self._saved.now(self._rounds.level)]
-        rows, judgements = (iter(np.concatenate(level[place::2])[own]) for place in (0, 1))
+        is_own = np.repeat(pieces.parts == self._number, pieces.sizes)
+        *level, fired, reached, judged_times, final = [array.copy() for array in self._saved.now(self._rounds.level)]
+        rows, judgements = (iter(np.concatenate(level[place::2])[is_own]) for place in (0, 1))
         records, slots = np.concatenate([*before.history.since(0)]), before.visited.parts[0].slots
-        seen = slots[slots != 0]
-        seen = np.ascontiguousarray(seen[owned_by(seen, self._parts) == self._number])
+        fingerprints = slots[slots != 0]
+        fingerprints = np.ascontiguousarray(fingerprints[owned_by(fingerprints, self._parts) == self._number])
         before.close()
         self._begin_anew()
-        state, first = self._state, len(records) - len(own)
-        state.history.extend(np.concatenate([records[:first], records[first:][own]]))
-        state.visited.refill(seen, 0)
-        self._log_seen(seen)
+        state, first = self._state, len(records) - len(is_own)
+        state.history.extend(np.concatenate([records[:first], records[first:][is_own]]))
+        state.visited.refill(fingerprints, 0)
+        self._log_seen(fingerprints)
         self._rounds.following.blocks = self._saved.blocks(
-            int(np.count_nonzero(own)),
+            int(np.count_nonzero(is_own)),
             lambda count: (np.array([*islice(rows, count)]), np.array([*islice(judgements, count)])),
         )
         self._rounds.begin_level()
-        state.evaluator.resume([judged, final], [], state.history)
+        state.evaluator.resume([judged_times, final], [], state.history)
         if self._number:
-            judged[:], final[:] = 0, 0
+            judged_times[:], final[:] = 0, 0
         else:
             state.counts.fired, state.counts.reached, self._rounds.expanded = fired, reached, work
             self._result.transitions, self._result.deadlocks = result.transitions, result.deadlocks
@@ -198,23 +198,23 @@ class SearchPart:
         last = self._rounds.next_state + np.cumsum(sizes)
         expansion = Expansion.of(self._rounds.generate(int(sizes.sum())), last, self._parts)
         ends = np.concatenate([np.zeros(1, np.int64), expansion.ends])
-        sent = list[Candidates | None]()
+        messages = list[Candidates | None]()
         for owner, chosen in enumerate(expansion.places):
             lengths = np.diff(np.searchsorted(chosen, ends)).astype(np.uint32)
             candidates = Candidates(expansion.found[chosen], lengths)
             if owner == self._number:
                 self._own.append(candidates)
-                sent.append(None)
+                messages.append(None)
             else:
                 self._sent += candidates.bytes
-                sent.append(candidates)
+                messages.append(candidates)
         self._expanded.append(expansion)
-        return sent if self._parts > 1 else sent[0]
+        return messages if self._parts > 1 else messages[0]
 
     def probe(self, pieces: Pieces, *received: Candidates | None) -> Any:
         """Add the candidates of all parts for this owner; return packed flags for each part (None for this one)."""
-        own = self._own.popleft()
-        merge = Merge.of(pieces, [own if sent is None else sent for sent in received])
+        own_candidates = self._own.popleft()
+        merge = Merge.of(pieces, [own_candidates if candidates is None else candidates for candidates in received])
         visited, count = self._state.visited.parts[0], len(merge.fingerprints)
         is_new, picks = np.zeros(count, np.uint8), np.zeros(count + 1, np.uint32)
         visited.reserve(count)
@@ -232,10 +232,10 @@ class SearchPart:
 
         Raises ModelError.
         """
-        expansion, own, begin = self._expanded.popleft(), self._own_flags.popleft(), 0
+        expansion, own_flags, begin = self._expanded.popleft(), self._own_flags.popleft(), 0
         is_new = np.zeros(len(expansion.found), np.uint8)
         for chosen, packed in zip(expansion.places, flags, strict=True):
-            is_new[chosen] = np.unpackbits(own if packed is None else packed, count=len(chosen))
+            is_new[chosen] = np.unpackbits(own_flags if packed is None else packed, count=len(chosen))
         for part in expansion.round.slices:
             part.mark(is_new[begin : begin + part.size])
             begin += part.size
@@ -302,8 +302,8 @@ class SearchPart:
             self._tables.rebuild(files.read(QUESTIONS, np.uint64), saved.tables, files.folder)
         self._state.close()
         self._begin_anew()
-        for seen in files.read(SEEN, np.uint64):
-            self._state.visited.refill(seen, 0)
+        for fingerprints in files.read(SEEN, np.uint64):
+            self._state.visited.refill(fingerprints, 0)
         for records in files.read(ORIGINS, self._state.history.record):
             self._state.history.extend(records)
         self._saved.check_findings(saved)

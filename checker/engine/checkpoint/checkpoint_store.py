@@ -101,8 +101,8 @@ class SavedFiles:
         before = self.grown.get(name, _ValidBytes(0, hashlib.sha256()))
         size, digest = before.size, before.hash.copy()
         self._names.add(name)
-        own = self._prefix + name
-        with self.open_file(own, os.O_RDWR) if size else self.create(own) as file:
+        file_name = self._prefix + name
+        with self.open_file(file_name, os.O_RDWR) if size else self.create(file_name) as file:
             file.seek(size)
             for array in arrays:
                 data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
@@ -123,7 +123,7 @@ class SavedFiles:
             for grown, source in growing.items():
                 self.append(grown, source(self.size(grown)), to_disk=True)
             self.append(name, now, to_disk=True)
-            return {each: valid.stored() for each, valid in self.grown.items()}
+            return {file_name: valid.stored() for file_name, valid in self.grown.items()}
         except BaseException:
             self.grown = before
             raise
@@ -132,8 +132,8 @@ class SavedFiles:
 
     def forget_saves(self, *numbers: int) -> None:
         """Remove the files of all saves but these."""
-        others = {self.path(f"now-{number}") for number in numbers}
-        for path in {*self.folder.glob(f"{self._prefix}now-*")} - others:
+        paths = {self.path(f"now-{number}") for number in numbers}
+        for path in {*self.folder.glob(f"{self._prefix}now-*")} - paths:
             with suppress(OSError):  # it only takes room
                 path.unlink(missing_ok=True)
 
@@ -152,18 +152,18 @@ class SavedFiles:
         return self.grown.pop(f"now-{number}").size
 
     def _checked(self, name: str, stored: FileRecord) -> _ValidBytes:
-        path, left, digest = self.path(name), stored.size, hashlib.sha256()
+        path, rest, digest = self.path(name), stored.size, hashlib.sha256()
         try:
             with self.open_file(path.name, os.O_RDONLY) as file:
-                while left and (data := file.read(min(left, CHUNK))):
+                while rest and (data := file.read(min(rest, CHUNK))):
                     digest.update(data)
-                    left -= len(data)
+                    rest -= len(data)
         except OSError as error:
             raise CheckpointError(
                 f"{path}: it belongs to the checkpoint and cannot be read ({error.strerror or error}); {AGAIN}"
             ) from None
-        if left:
-            raise CheckpointError(f"{path}: {left:,} bytes are missing at its end; {AGAIN}")
+        if rest:
+            raise CheckpointError(f"{path}: {rest:,} bytes are missing at its end; {AGAIN}")
         if digest.hexdigest() != stored.sha256:
             raise CheckpointError(f"{path}: it is damaged: its checksum is wrong; {AGAIN}")
         return _ValidBytes(stored.size, digest)
@@ -171,13 +171,13 @@ class SavedFiles:
     def read(self, name: str, kind: Any) -> Iterator[Array]:
         """The contents of a growing file, as arrays of a kind, at most CHUNK bytes each."""
         kind = np.dtype(kind)
-        most, left = CHUNK // kind.itemsize, self.size(name) // kind.itemsize
-        if not left:
+        most, rest = CHUNK // kind.itemsize, self.size(name) // kind.itemsize
+        if not rest:
             return
         with self.open_file(self._prefix + name, os.O_RDONLY) as file:
-            while left:
-                yield np.fromfile(file, kind, min(left, most))
-                left -= min(left, most)
+            while rest:
+                yield np.fromfile(file, kind, min(rest, most))
+                rest -= min(rest, most)
 
     def now(self, number: int) -> IO[bytes]:
         """The file of a save, open at its beginning."""

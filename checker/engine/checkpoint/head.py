@@ -96,7 +96,7 @@ def _fault(error: Exception) -> str:
     if not isinstance(error, msgspec.ValidationError):
         return "it is not JSON"
     text = str(error)
-    place = found[1].replace("[...]", "") if (found := _PLACE.search(text)) else ""
+    place = match[1].replace("[...]", "") if (match := _PLACE.search(text)) else ""
     if field := _FIELD.search(text):
         name = f"{place}.{field[2]}".removeprefix(".")
         return f"the field {name} is {'unknown' if field[1] == 'unknown' else 'missing'}"

@@ -139,9 +139,9 @@ class SavedState:
         history = self._state.history
         first = history.size - sum(block.size for block in blocks)
         for block in blocks:
-            seen = np.concatenate([records["fingerprint"] for records in history.between(first, first + block.size)])
+            order = np.concatenate([records["fingerprint"] for records in history.between(first, first + block.size)])
             with self._state.waiting.opened(block) as open_block:
-                if not np.array_equal(open_block.fingerprints[: block.size], seen):
+                if not np.array_equal(open_block.fingerprints[: block.size], order):
                     raise self._refused("the rows kept are not those of the states kept")
             first += block.size
 
@@ -173,8 +173,8 @@ class SearchCheckpoint:
             if self._checkpoint.resume:
                 self._note = f"{self._folder}: nothing was kept there, so the search began anew"
             return None
-        seen = saved.levels if saved.left < saved.levels[-1] else saved.levels[:-1]
-        check_resumption(self._checkpoint, saved.identity, self._identity, saved.states, seen, state.result)
+        expanded_levels = saved.levels if saved.left < saved.levels[-1] else saved.levels[:-1]
+        check_resumption(self._checkpoint, saved.identity, self._identity, saved.states, expanded_levels, state.result)
         self._check_sizes(saved)
         self.tables.rebuild(self._store.files.read("questions", np.uint64), saved.tables, self._folder)
         self.tables.seconds = saved.python_seconds
@@ -213,8 +213,8 @@ class SearchCheckpoint:
             self._store.save(saved, self._growing(), self._saved.now([*level, *following]))
             self._states, self._failed = self._state.history.size, ""
         except OSError as error:
-            kept = f"the last checkpoint there has {self._states:,} states" if self._states else "nothing is kept there"
-            self._failed = f"{self._folder}: the search could not be kept ({error.strerror or error}); {kept}"
+            rest = f"the last checkpoint there has {self._states:,} states" if self._states else "nothing is kept there"
+            self._failed = f"{self._folder}: the search could not be kept ({error.strerror or error}); {rest}"
         self._last = time.monotonic()
         self._update_notes()
 
@@ -320,8 +320,8 @@ def check_resumption(
     if theirs.seed != ours.seed:
         raise CheckpointError(f"{folder}: this search has the seed {theirs.seed}; use it, or {AGAIN}")
     if theirs != ours:
-        other = "as it was made then" if theirs.model == ours.model else f"but {theirs.model!r}"
-        raise CheckpointError(f"{folder}: this is not {ours.model!r} as it is now, {other}; {AGAIN}")
+        difference = "as it was made then" if theirs.model == ours.model else f"but {theirs.model!r}"
+        raise CheckpointError(f"{folder}: this is not {ours.model!r} as it is now, {difference}; {AGAIN}")
     bounds = Limits(result.limits.depth, result.limits.states)
     if bounds.reached(Exploration(result.model, result.engine, bounds, levels=levels)) is not None:
         raise CheckpointError(
@@ -335,7 +335,7 @@ def identity_of(checkpoint: Checkpoint, model: Model, seed: int) -> Identity:
     engine = hashlib.sha256(sys.byteorder.encode())
     for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
         engine.update(path.read_bytes())
-    names = [[each.name for each in part] for part in (model.columns, model.actors, model.rules, model.properties)]
+    names = [[entry.name for entry in part] for part in (model.columns, model.actors, model.rules, model.properties)]
     kinds = [prop.kind.value for prop in model.properties]  # it decides when a search ends
     made_from = json.dumps([checkpoint.source, names, kinds], sort_keys=True, default=dict)
     return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest(), seed)
@@ -391,12 +391,12 @@ class ReplayableTables(Tables):
         for vector in (self.cells, self.bases, self.entries, self.classes, self.masks, self.verdicts.judgements):
             digest.update(np.ascontiguousarray(vector.view).data)
         digest.update(self.memo.data.data)
-        for place, named in enumerate(self._named):
+        for place, values in enumerate(self._named):
             objects, count = self._digests[place]
-            for each in islice(named, count, None):
-                if not isinstance(each, Node):
-                    objects.update(described(each).encode(errors="surrogatepass"))
-            self._digests[place] = objects, len(named)
+            for value in islice(values, count, None):
+                if not isinstance(value, Node):
+                    objects.update(described(value).encode(errors="surrogatepass"))
+            self._digests[place] = objects, len(values)
             digest.update(objects.digest())
         return digest.hexdigest()
 

@@ -82,9 +82,9 @@ def is_compiled(*, with_graph: bool = False, with_walks: bool = False) -> bool:
 
     `with_graph`: also those that judge liveness. `with_walks`: also those of random walks.
     """
-    wanted = ["search_kernels.expand", *(["graph_kernels.components"] if with_graph else [])]
-    wanted += ["walk_kernels.walk"] if with_walks else []
-    return all(any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob(f"{name}-*.nbc")) for name in wanted)
+    names = ["search_kernels.expand", *(["graph_kernels.components"] if with_graph else [])]
+    names += ["walk_kernels.walk"] if with_walks else []
+    return all(any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob(f"{name}-*.nbc")) for name in names)
 
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
@@ -164,15 +164,15 @@ def kernel(function: Callable[..., Any]) -> Any:
     A Ctrl-C waits until the kernel is compiled, or loaded from the cache: in the middle of this, an exception can make
     LLVM free a module twice, which ends the process. Numba's dispatcher calls `_compile_for_args` for new types only.
     """
-    made = _njit(cache=True, **OPTIONS)(function)
-    compile_for_args = made._compile_for_args
+    dispatcher = _njit(cache=True, **OPTIONS)(function)
+    compile_for_args = dispatcher._compile_for_args
 
     def deferred(*arguments: Any, **named: Any) -> Any:
         with Interrupts(), collector_off():
             return compile_for_args(*arguments, **named)
 
-    made._compile_for_args = deferred
-    return made
+    dispatcher._compile_for_args = deferred
+    return dispatcher
 
 
 def inlined(function: Callable[..., Any]) -> Any:

@@ -22,11 +22,11 @@ from checker.engine.kernels.move_kernels import (
     LISTED,
     TOO_DEEP,
     UNLISTED,
+    fingerprint_of_class,
     look_ahead,
     restore,
     run,
 )
-from checker.engine.kernels.row_kernels import fingerprint_of_class
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -157,7 +157,7 @@ def expand(rows: Array, fingerprints: Array, todo: Array, position: Any, keeps_a
 
     counters: missing keys, successors, rows put aside, dead rows, error, transitions. Returns the position reached; it
     stops if the buffer has no room for all successors of a row. The width of rows is a multiple of eight. With
-    `images`, fingerprints are those of `row_kernels.fingerprint_of_class`.
+    `images`, fingerprints are those of `move_kernels.fingerprint_of_class`.
     """
     found, origins, labels, fired, recent, dead, aside = successors
     row, lists, entries, counters = room.row, room.lists, answers.entries, answers.counters

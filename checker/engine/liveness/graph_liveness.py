@@ -179,13 +179,15 @@ def _answers_of(graph: Graph, prop: Property, states: int) -> Array:
     verdicts = graph.tables.verdicts
     position = graph.tables.model.properties.index(prop)
     place = next(
-        verdicts.place(number) for number, each in enumerate(verdicts.verdicts) if position in each.bundle.properties
+        verdicts.place(number)
+        for number, verdict in enumerate(verdicts.verdicts)
+        if position in verdict.bundle.properties
     )
-    said = [
+    answers_by_verdict = [
         kernels.GOAL if position in verdict.found else kernels.OPEN if position in verdict.premises else kernels.PASSED
         for verdict in verdicts.verdicts
     ]
-    by_judgement = np.array(said, np.uint8)[verdicts.judgements.view[:, place]]
+    by_judgement = np.array(answers_by_verdict, np.uint8)[verdicts.judgements.view[:, place]]
     answers: Array = by_judgement[graph.marks(states)[:states]]
     return answers
 
@@ -239,23 +241,23 @@ class _LassoSearch:
 
     def _around(self, entry: int) -> list[int]:
         """A closed walk that is fair: it visits each unit that is still owed in turn, and then returns."""
-        at, walk, owed = entry, list[int](), self._part.units(entry)
+        state, walk, owed = entry, list[int](), self._part.units(entry)
         while owed:
-            way, at, unit = self._next(at, owed, NONE)
+            way, state, unit = self._next(state, owed, NONE)
             walk += way
-            owed = (owed & self._part.units(at)) - {unit}
-        return walk if at == entry else walk + self._next(at, set(), entry)[0]
+            owed = (owed & self._part.units(state)) - {unit}
+        return walk if state == entry else walk + self._next(state, set(), entry)[0]
 
     def _next(self, start: int, owed: set[int], wanted: int) -> tuple[list[int], int, int]:
         """The way to the target of `graph_kernels.seek`, the state that it leads to, and the unit of its last move."""
         part, is_owed = self._part, np.zeros(int(self._part.unit_of.max(initial=0)) + 1, np.uint8)
         is_owed[list(owed)] = 1
-        state, ordinal, seen = kernels.seek(
+        state, ordinal, count = kernels.seek(
             part.offsets, part.targets, part.labels, part.unit_of, part.place, start, is_owed, len(owed),
             np.zeros(len(is_owed), np.uint32), wanted, self._parents, self._ways, self._queue,
         )  # fmt: skip
         _, way = self._way(int(state))
-        self._parents[self._queue[: int(seen)]] = NONE
+        self._parents[self._queue[: int(count)]] = NONE
         if int(ordinal) == NONE:
             return way, int(state), 0
         unit = part.unit(state, ordinal) if owed else 0

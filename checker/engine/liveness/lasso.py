@@ -43,9 +43,9 @@ def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None,
     path = rebuild(model, [*stem, *(loop or ())])
     begins = None if loop is None else len(stem)
     if prop.kind is Kind.EVENTUALLY:
-        said = [answer(model, prop, step.row) for step in path]
-        met = max((number for number in range(since) if isinstance(said[number], Finding)), default=-1)
-        since = next(number for number in range(met + 1, since + 1) if said[number] is None)
+        answers = [answer(model, prop, step.row) for step in path]
+        met = max((number for number in range(since) if isinstance(answers[number], Finding)), default=-1)
+        since = next(number for number in range(met + 1, since + 1) if answers[number] is None)
     wrong = flaw(model, prop, path, begins, since)
     if wrong is not None:
         raise ModelError(
@@ -65,8 +65,8 @@ def describe_lasso(model: Model, prop: Property, path: Path, loop: int | None, s
     else:
         end = f"in a loop of {last - loop} move{'s' if last - loop > 1 else ''}"
     if prop.kind is Kind.RECOVERABLE:
-        left = str(remains(model, prop, path[since].row))
-        return Finding(f"from step {since} on no run reaches the goal", (("states left", left), ("this run ends", end)))
+        rest = str(remains(model, prop, path[since].row))
+        return Finding(f"from step {since} on no run reaches the goal", (("states left", rest), ("this run ends", end)))
     return Finding(f"what step {since} demands never comes, on a fair run", (("this run ends", end),))
 
 
@@ -99,10 +99,12 @@ def unfair(model: Model, prop: Property, loop: Path) -> Unit | None:
         [(model.unit(prop, rule, move.action), move, after) for rule, move, after in by_rule(model, step.row)]
         for step in loop
     ]
-    always = {unit for unit, _, _ in units[0]}.intersection(*({unit for unit, _, _ in some} for some in units)) - {None}
-    for some, step in zip(units, loop[1:], strict=False):
+    always = {unit for unit, _, _ in units[0]}.intersection(*({unit for unit, _, _ in moves} for moves in units)) - {
+        None
+    }
+    for moves, step in zip(units, loop[1:], strict=False):
         # Two rules may list moves with the same name and result; a run does not show which one it takes.
-        always -= {unit for unit, move, after in some if _shown(move, after) == _shown(step.move, step.row)}
+        always -= {unit for unit, move, after in moves if _shown(move, after) == _shown(step.move, step.row)}
     return min((unit for unit in always if unit is not None), default=None)
 
 
@@ -127,15 +129,15 @@ def _shown(move: Move | None, after: Row) -> tuple[object, ...]:
 
 def remains(model: Model, prop: Property, row: Row, most: int = REMAINS) -> RemainingSpace:
     """Count the states reachable from a row, by plain steps, up to `most`; end at the first goal."""
-    seen, todo = {row}, [row]
+    states, todo = {row}, [row]
     while todo:
-        here = todo.pop()
-        if isinstance(answer(model, prop, here), Finding):
-            return RemainingSpace(len(seen), whole=False, goal=True)
-        for _, after in successors(model, here):
-            if after not in seen:
-                if len(seen) == most:
+        state = todo.pop()
+        if isinstance(answer(model, prop, state), Finding):
+            return RemainingSpace(len(states), whole=False, goal=True)
+        for _, after in successors(model, state):
+            if after not in states:
+                if len(states) == most:
                     return RemainingSpace(most, whole=False, goal=False)
-                seen.add(after)
+                states.add(after)
                 todo.append(after)
-    return RemainingSpace(len(seen), whole=True, goal=False)
+    return RemainingSpace(len(states), whole=True, goal=False)

@@ -43,9 +43,9 @@ def judge(result: Exploration, graph: Graph) -> None:
 class _ExaminedRows:
     def __init__(self, model: Model, prop: Property, graph: Graph) -> None:
         self.model, self.prop, self.graph = model, prop, graph
-        said = {row: answer(model, prop, row) for row in graph}
-        self.goals = {row for row, what in said.items() if isinstance(what, Finding)}
-        self.open = dict.fromkeys(row for row, what in said.items() if what is None)
+        answers = {row: answer(model, prop, row) for row in graph}
+        self.goals = {row for row, value in answers.items() if isinstance(value, Finding)}
+        self.open = dict.fromkeys(row for row, value in answers.items() if value is None)
         regions = list(components(self.open, self._inside))
         self.examined = [row for region in regions for row in region]
         self.components = len(regions)
@@ -84,8 +84,8 @@ class _ExaminedRows:
         return forced
 
     def _unit(self, rule: str, move: Move) -> Unit | None:
-        own = self.model.unit(self.prop, rule, move.action)
-        return (rule, move.action) if move.action in self._fair_too else own
+        unit = self.model.unit(self.prop, rule, move.action)
+        return (rule, move.action) if move.action in self._fair_too else unit
 
     def _enabled(self, row: Row) -> set[Unit]:
         return {unit for rule, move, _ in self.graph[row] if (unit := self._unit(rule, move)) is not None}
@@ -208,8 +208,8 @@ def components(roots: Iterable[Row], inside: Callable[[Row], list[Row]]) -> Iter
         waiting.add(root)
         calls = [(root, iter(inside(root)))]
         while calls:
-            row, others = calls[-1]
-            for after in others:
+            row, successors = calls[-1]
+            for after in successors:
                 if after not in number:
                     number[after] = low[after] = len(number)
                     stack.append(after)

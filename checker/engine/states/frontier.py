@@ -121,9 +121,9 @@ class OriginLog(RecordFile):
 
     def ordinals(self, state: int) -> list[int]:
         """The ordinals of the successors on the path from the initial state to this one."""
-        taken: list[int] = []
+        steps: list[int] = []
         while state:
             record = next(self.between(state, state + 1))[0]
             state = int(record["parent"])
-            taken.append(int(record["ordinal"]))
-        return taken[::-1]
+            steps.append(int(record["ordinal"]))
+        return steps[::-1]

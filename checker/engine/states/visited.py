@@ -109,9 +109,9 @@ class Visited:
             added = int(hash_tables.probe(self.slots, self.shift, *rest, slots))
         else:
             stash = self._stash
-            both = int(packed_set.probe_packed(self._packed.array, self.shift, stash.slots, stash.shift, *rest))
-            added = both & 0xFFFFFFFF
-            stash.used += both >> 32
+            counts = int(packed_set.probe_packed(self._packed.array, self.shift, stash.slots, stash.shift, *rest))
+            added = counts & 0xFFFFFFFF
+            stash.used += counts >> 32
         self.used += added
         return added
 
@@ -151,8 +151,8 @@ class Visited:
 
     def _double(self) -> None:
         self._bits += 1
-        taken = [np.empty(size, kind) for size in (TAKEN, SPILL) for kind in (np.uint64, np.uint32)]
-        if hash_tables.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *taken):
+        rooms = [np.empty(size, kind) for size in (TAKEN, SPILL) for kind in (np.uint64, np.uint32)]
+        if hash_tables.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *rooms):
             raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
 
     def _pack(self) -> None:
@@ -170,11 +170,11 @@ class Visited:
         """Double a packed set in place, from the last slot down; every fingerprint moves to a later slot."""
         shift, end = self.shift, (1 << self._bits) + packed_set.SPARE
         self._bits += 1
-        taken, waiting = np.empty(TAKEN, np.uint64), list[Array]()
+        room_for_moves, waiting = np.empty(TAKEN, np.uint64), list[Array]()
         while end:
             begin = max(0, end - TAKEN)
-            count = int(packed_set.take_packed(room.array, shift, begin, end, taken))
-            waiting.append(self._put(room, taken[:count]))
+            count = int(packed_set.take_packed(room.array, shift, begin, end, room_for_moves))
+            waiting.append(self._put(room, room_for_moves[:count]))
             end = begin
         # Most distances that were too long are not any more, and the stash is consulted only after the longest.
         waiting.append(self._put(room, stash.slots[stash.slots != 0]))
@@ -211,5 +211,5 @@ class Shards:
         """Add further fingerprints, all of them new, of states with consecutive numbers from `first`."""
         owners = (fingerprints & 0xFFFFFFFF) * len(self.parts) >> 32
         for shard, part in enumerate(self.parts):
-            own = np.flatnonzero(owners == shard)
-            part.refill(fingerprints[own], (own + first).astype(np.uint32))
+            places = np.flatnonzero(owners == shard)
+            part.refill(fingerprints[places], (places + first).astype(np.uint32))

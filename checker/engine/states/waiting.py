@@ -2,7 +2,7 @@
 file.
 
 A level may have tens of millions of rows. Only the blocks of the present round and the block that is being filled need
-their full width. All others are stored with two bytes for a cell (`row_kernels`). If even that is too much, they go to
+their full width. All others are stored with two bytes for a cell (`move_kernels`). If even that is too much, they go to
 an unnamed temporary file, which disappears with the process.
 
 Rules:
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from checker.engine.contract import first_row
-from checker.engine.kernels import row_kernels
+from checker.engine.kernels import move_kernels
 from checker.engine.states.frontier import Pool, RowBlock
 from checker.engine.tables import Tables
 
@@ -66,12 +66,12 @@ class _File:
         size = sum(part.nbytes for part in parts)
         with self._lock:
             begin, self._size = self._size, self._size + size
-        at = begin
+        position = begin
         for part in parts:
-            left = part.reshape(-1).view(np.uint8)
-            while left.size:
-                written = os.pwrite(self.number, left.data, at)
-                left, at = left[written:], at + written
+            rest = part.reshape(-1).view(np.uint8)
+            while rest.size:
+                count = os.pwrite(self.number, rest.data, position)
+                rest, position = rest[count:], position + count
         return begin
 
     def clear(self) -> None:
@@ -96,11 +96,11 @@ class WaitingBlocks:
         size, columns = block.size, len(self._tables.model.columns)
         low, is_wide = np.empty((columns, size), np.uint16), np.zeros(columns, np.uint8)
         places = self._tables.places.view
-        row_kernels.narrow(block.rows, size, places, low, is_wide)
+        move_kernels.narrow(block.rows, size, places, low, is_wide)
         wide = tuple(int(column) for column in np.flatnonzero(is_wide))
         high = np.empty((len(wide), size), np.uint16)
         for place, column in enumerate(wide):
-            row_kernels.narrow_high(block.rows, size, column, places, high[place])
+            move_kernels.narrow_high(block.rows, size, column, places, high[place])
         parts = (low, high, block.fingerprints[:size].copy(), block.judgements[:size].copy())
         self._pool.give(block)
         bytes_needed = sum(part.nbytes for part in parts)
@@ -136,7 +136,7 @@ class WaitingBlocks:
         block = self._pool.take()
         high_of = np.full(columns, len(stored.wide), np.uint32)
         high_of[list(stored.wide)] = np.arange(len(stored.wide))
-        row_kernels.widen(low, high, high_of, *self._tables.cells_by_column(), block.rows, size)
+        move_kernels.widen(low, high, high_of, *self._tables.cells_by_column(), block.rows, size)
         block.fingerprints[:size], block.judgements[:size], block.size = fingerprints, judgements, size
         return block
 
@@ -165,15 +165,15 @@ class WaitingBlocks:
 
 
 def _read(stored: StoredBlock, shapes: list[tuple[tuple[int, ...], Any]]) -> list[Array]:
-    parts, at = [], stored.begin
+    parts, position = [], stored.begin
     for shape, kind in shapes:
         part = np.empty(shape, kind)
-        left = part.reshape(-1).view(np.uint8)
-        while left.size:
-            count = os.preadv(stored.file, [left.data], at)
+        rest = part.reshape(-1).view(np.uint8)
+        while rest.size:
+            count = os.preadv(stored.file, [rest.data], position)
             if not count:
                 raise OSError(5, "the temporary file of waiting states is shorter than what was written to it")
-            left, at = left[count:], at + count
+            rest, position = rest[count:], position + count
         parts.append(part)
     return parts
 
@@ -210,8 +210,8 @@ class NextLevel:
 
     def take(self) -> list[Block]:
         """All blocks; the level is empty afterwards."""
-        taken, self.blocks = self.blocks, []
-        return taken
+        blocks, self.blocks = self.blocks, []
+        return blocks
 
     def room(self, total: int, state: int) -> list[Target]:
         """Rows for this number of new states, the first of which is `state`; they count after `add`."""
@@ -253,9 +253,9 @@ class NextLevel:
 
 def part_of(targets: list[Target], state: int, size: int) -> list[Target]:
     """The part of `targets` for this number of states from `state`."""
-    found = []
+    parts = []
     for block, begin, end, first in targets:
         low, high = max(state, first), min(state + size, first + end - begin)
         if low < high:
-            found.append(Target(block, begin + low - first, begin + high - first, low))
-    return found
+            parts.append(Target(block, begin + low - first, begin + high - first, low))
+    return parts

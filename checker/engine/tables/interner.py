@@ -28,7 +28,7 @@ import numpy as np
 
 from checker.engine.arrays import Vector
 from checker.engine.contract import call, described, is_data, project, same_types, short, step
-from checker.engine.kernels import hash_tables, move_kernels, row_kernels
+from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import Actor, Column, Kind, Model, ModelError, Move, Outcome, Read, Renaming, Row, Symmetry
 from checker.engine.result import VALUE
 from checker.engine.tables.layout import ModelLayout
@@ -48,15 +48,15 @@ class CellNumbers:
         """The number of a new value of a column. Raises ModelError if another value has the same."""
         text = described(value)
         number = self._hash(column, text)
-        known = self._values[column]
-        if number in known:
-            if described(known[number]) != text:
-                raise self._collision(column, known[number], value)
+        values = self._values[column]
+        if number in values:
+            if described(values[number]) != text:
+                raise self._collision(column, values[number], value)
             repeats = self._repeats[column][text] = self._repeats[column].get(text, 0) + 1
             number = self._hash(column, f"{text}#{repeats}")
-            if number in known:
-                raise self._collision(column, known[number], value)
-        known[number] = value
+            if number in values:
+                raise self._collision(column, values[number], value)
+        values[number] = value
         return number
 
     def of_text(self, column: int, value: Any) -> int:
@@ -245,33 +245,33 @@ class Interner:
 
     def column_of(self, cell: int) -> int:
         """The position of the column that a cell is a value of; -1 for a node."""
-        what = self._ids[cell]
-        return what.column if isinstance(what, CellValue) else -1
+        entity = self._ids[cell]
+        return entity.column if isinstance(entity, CellValue) else -1
 
     def cell(self, column: int, value: Any, source: str) -> int:
         """The id of a value in a column; a new one also gets classes, moves and masks."""
-        known = self._cells[column].get(value)
-        if known is not None:
-            if (there := self._ids[known][1]) is not value:
-                same_types(there, value, source)
-            return known
+        cell = self._cells[column].get(value)
+        if cell is not None:
+            if (first := self._ids[cell][1]) is not value:
+                same_types(first, value, source)
+            return cell
         cell = self._new_id(CellValue(column, value), self._numbers.number(column, value))
         self._cells[column][value] = cell
         self.places.view[cell] = self._by_column[column].size
         self._by_column[column].append(cell)
         self.bases.view[cell] = self.classes.size
-        seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
-        self.classes.extend(seen)
-        self._seen[cell] = tuple(seen)
-        shown = tuple(seen[slot] for slot in self._layout.joint_slots[column])
-        alike = self._alike.setdefault((column, shown), cell)
+        classes = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
+        self.classes.extend(classes)
+        self._seen[cell] = tuple(classes)
+        view = tuple(classes[slot] for slot in self._layout.joint_slots[column])
+        alike = self._alike.setdefault((column, view), cell)
         record, numbers = self.cells.view[cell], self.cells.view[:, move_kernels.ZOBRIST]
         record[move_kernels.ALIKE], record[move_kernels.JOINT] = alike, numbers[alike]
         if not self._layout.own_rules[column]:
             record[move_kernels.LISTED] = 0
         self.masks.view[cell] = self._layout.all_joint
         for slot, word, bit in self._layout.gates[column]:
-            if seen[slot] == int(hash_tables.NEVER):
+            if classes[slot] == int(hash_tables.NEVER):
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
 
@@ -300,26 +300,26 @@ class Interner:
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
         if read.projection is None:
             return (value,)
-        shown = self.functions.call(*self._projections[read], value)
-        return None if shown is None else (shown,)
+        part = self.functions.call(*self._projections[read], value)
+        return None if part is None else (part,)
 
     def _class(self, column: int, slot: int, value: Any) -> int:
         """The id of the part of a value that a read shows; ids are unique to a read."""
-        shown = self._shown(self._layout.slots[column][slot], value)
-        if shown is None:
+        part = self._shown(self._layout.slots[column][slot], value)
+        if part is None:
             return int(hash_tables.NEVER)
-        return self._operation(-1 - column - slot * len(self.model.columns), shown[0], self._reads_named[column])
+        return self._operation(-1 - column - slot * len(self.model.columns), part[0], self._reads_named[column])
 
     # -- operations ------------------------------------------------------------------------------------------
 
     def _operation(self, actor: int, operation: Any, source: str) -> int:
         """The id of an operation for an actor; a negative actor is a read, and the operation is the part shown."""
-        known = self._operations.setdefault((actor, operation), len(self._operands))
-        if known == len(self._operands):
+        number = self._operations.setdefault((actor, operation), len(self._operands))
+        if number == len(self._operands):
             self._operands.append((actor, operation))
-        elif (there := self._operands[known][1]) is not operation:
-            same_types(there, operation, source)
-        return known
+        elif (first := self._operands[number][1]) is not operation:
+            same_types(first, operation, source)
+        return number
 
     # -- effects and actions ---------------------------------------------------------------------------------
 
@@ -329,8 +329,8 @@ class Interner:
             return []
         entries = self.entries.view
         count = int(entries[effect]) & 0xFFFFFFFF
-        found: list[int] = entries[effect + 1 : effect + 1 + count].tolist()
-        return found
+        words: list[int] = entries[effect + 1 : effect + 1 + count].tolist()
+        return words
 
     def _effect(self, label: int, words: tuple[int, ...]) -> int:
         """The place of an effect among the entries."""
@@ -358,9 +358,9 @@ class Interner:
         """The change of the fingerprint, and the bundles that may judge differently, when a cell replaces another."""
         if before == after:
             return 0, 0
-        one, other, affected = self._seen[before], self._seen[after], 0
+        old, new, affected = self._seen[before], self._seen[after], 0
         for slot, bundles in self._layout.readers[column]:
-            if one[slot] != other[slot]:
+            if old[slot] != new[slot]:
                 affected |= bundles
         return self._zobrist[before] ^ self._zobrist[after], affected
 
@@ -373,9 +373,9 @@ class Interner:
         )
         if self._images is not None:
             columns, images = np.uint64(cells.shape[1]), self._images.array
-            of_class = row_kernels.find_fingerprint_of_class
+            of_class = move_kernels.find_fingerprint_of_class
             pairs = zip(cells.astype(np.uint32), found, strict=True)
-            return np.array([of_class(row, columns, one, images) for row, one in pairs], np.uint64)
+            return np.array([of_class(row, columns, image, images) for row, image in pairs], np.uint64)
         return found
 
     @property

@@ -115,8 +115,8 @@ class ModelLayout:
         """Number the joint rules as bits, and find the columns that can disable one of them."""
         self.joint = np.array(joint, np.uint32)
         self.words = max(1, -(-len(joint) // 64))
-        every = (1 << len(joint)) - 1
-        self.all_joint = np.array([every >> 64 * w & (1 << 64) - 1 for w in range(self.words)], np.uint64)
+        bits = (1 << len(joint)) - 1
+        self.all_joint = np.array([bits >> 64 * w & (1 << 64) - 1 for w in range(self.words)], np.uint64)
         self.gates: list[list[Gate]] = [[] for _ in self.slots]
         self.joint_slots: list[set[int]] = [set() for _ in self.slots]
         for bit, number in enumerate(joint):

@@ -164,8 +164,8 @@ class Tables(Interner):
             if subject & int(move_kernels.JUDGEMENT):
                 judgement = self.verdicts.judgement_after(subject ^ int(move_kernels.JUDGEMENT), operation - 1)
                 self._learnt[key] = judgement, 0, 0
-            elif operation == 0 and isinstance(what := self._ids[subject], CellValue):
-                self._list_own(subject, what.column, what.value)
+            elif operation == 0 and isinstance(entity := self._ids[subject], CellValue):
+                self._list_own(subject, entity.column, entity.value)
             elif key not in self._learnt:
                 self._learn(key)
         self.memo.insert(self._learnt)
@@ -181,23 +181,23 @@ class Tables(Interner):
 
     def _learn(self, key: int) -> int:
         subject, operation = key >> 32, key & 0xFFFFFFFF
-        value, change, what = self._value(subject, operation), (0, 0), self._ids[subject]
+        value, change, entity = self._value(subject, operation), (0, 0), self._ids[subject]
         after = value & 0xFFFFFFFF
-        if isinstance(what, CellValue) and after != IMPOSSIBLE:
-            change = self._change(what.column, subject, after)
+        if isinstance(entity, CellValue) and after != IMPOSSIBLE:
+            change = self._change(entity.column, subject, after)
         self._learnt[key] = value, *change
         return value
 
     def _value(self, subject: int, operation: int) -> int:
-        what, (actor, argument) = self._ids[subject], self._operands[operation]
-        if isinstance(what, CellValue):
-            return self._apply(actor, argument, (what.value,), subject)
-        group = self._layout.groups[what.group]
-        if len(what.values) == group.width:
-            return self._apply(actor, argument, what.values, subject)
-        node = self._new_id(Node(what.group, (*what.values, argument)))
-        if len(what.values) + 1 == group.width:
-            self._complete(node, group, (*what.values, argument))
+        entity, (actor, argument) = self._ids[subject], self._operands[operation]
+        if isinstance(entity, CellValue):
+            return self._apply(actor, argument, (entity.value,), subject)
+        group = self._layout.groups[entity.group]
+        if len(entity.values) == group.width:
+            return self._apply(actor, argument, entity.values, subject)
+        node = self._new_id(Node(entity.group, (*entity.values, argument)))
+        if len(entity.values) + 1 == group.width:
+            self._complete(node, group, (*entity.values, argument))
         return node
 
     def _apply(self, position: int, operation: Any, values: tuple[Any, ...], subject: int) -> int:
@@ -225,9 +225,9 @@ class Tables(Interner):
         """List the moves of a column's own rules for a value of it."""
         moves: list[int] = []
         for position in self._layout.own_rules[column]:
-            shown = self._shown(self.model.rules[position].reads[0], value)
-            if shown is not None:
-                moves += self._moves(position, shown, cell)
+            part = self._shown(self.model.rules[position].reads[0], value)
+            if part is not None:
+                moves += self._moves(position, part, cell)
         self._set_list(cell, moves)
 
     def _complete(self, node: int, group: Group, values: tuple[Any, ...]) -> None:
@@ -247,9 +247,9 @@ class Tables(Interner):
         """The effects of the moves that a rule lists; `cell` is the cell that the rule read, if it read only one."""
         rule = self.model.rules[position]
         source = f"the rule {rule.name!r}"
-        listed = self.functions.call(source, partial(moves, self.model, rule), *arguments)
+        rule_moves = self.functions.call(source, partial(moves, self.model, rule), *arguments)
         ids = []
-        for move in listed:
+        for move in rule_moves:
             label = self._label(rule.name, move)
             entries = self._entries(move.sends, source)
             resolved = entries if cell is None else self._resolved(cell, entries)
@@ -262,14 +262,14 @@ class Tables(Interner):
 
         The cell is known when the move is listed, so the kernels need not look it up.
         """
-        what = self._ids[cell]
-        if not isinstance(what, CellValue) or not entries or entries[0] >> 32 != what.column:
+        entity = self._ids[cell]
+        if not isinstance(entity, CellValue) or not entries or entries[0] >> 32 != entity.column:
             return entries
         value = self._memoised(cell, entries[0] & 0xFFFFFFFF)
         after, follows = value & 0xFFFFFFFF, value >> 32
         if after == IMPOSSIBLE:
             return None
-        return [*self._set(what.column, cell, after), *self.effect_words(follows), *entries[1:]]
+        return [*self._set(entity.column, cell, after), *self.effect_words(follows), *entries[1:]]
 
     def _entries(self, sends: Iterable[Send], source: str) -> list[int]:
         entries = []
