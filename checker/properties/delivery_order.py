@@ -88,13 +88,13 @@ def _prefix_consistency(setup: Setup) -> Condition:
     source="Paper, Integrity. TLA+ `Integrity`",
 )
 def _integrity(setup: Setup) -> Condition:
-    given = {txn for member in setup.members for txn in member.durable.txns}
+    initial = {txn for member in setup.members for txn in member.durable.txns}
 
     def check(_: Any, broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
         delivered = {txn for server in servers.values() for txn in server.delivered}
         if not delivered:
             return TRIVIAL
-        strange = delivered - given - {each.txn for each in broadcast}
+        strange = delivered - initial - {proposal.txn for proposal in broadcast}
         values = tuple(("delivered", f"{format_zxid(txn.zxid)} ({txn.value})") for txn in strange)
         return Finding("a transaction is delivered that no leader proposed", values) if strange else None
 
@@ -132,18 +132,18 @@ def _agreement(setup: Setup) -> Condition:
 )
 def _total_order(setup: Setup) -> Condition:
     def check(servers: Servers) -> Answer:
-        known = [s for s in servers if len(servers[s].delivered) > 1]
-        pairs = [(a, b) for a, b in permutations(servers, 2) if a in known and servers[b].delivered]
+        present = [s for s in servers if len(servers[s].delivered) > 1]
+        pairs = [(a, b) for a, b in permutations(servers, 2) if a in present and servers[b].delivered]
         if not pairs:
             return TRIVIAL
-        for one, other in pairs:
-            first, second = servers[one].delivered, servers[other].delivered
+        for one_sid, other_sid in pairs:
+            first, second = servers[one_sid].delivered, servers[other_sid].delivered
             if _is_prefix(first, second) and len(set(first)) == len(first):
                 continue  # in the same order, as nearly always
             for before, after in combinations(first, 2):
                 if after in second and before not in second[: second.index(after)]:
                     clause = "one server delivers a before b, another b without a before it"
-                    return _out_of_order(clause, one, other, before, after)
+                    return _out_of_order(clause, one_sid, other_sid, before, after)
         return None
 
     return of_present(setup, check)
@@ -162,9 +162,9 @@ def _total_order(setup: Setup) -> Condition:
 def _local_primary_order(setup: Setup) -> Condition:
     def check(_: Any, broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
         reigns: dict[tuple[int, Sid], list[Txn]] = {}
-        for each in broadcast:
-            if each.epoch != NO_EPOCH:
-                reigns.setdefault((each.epoch, each.leader), []).append(each.txn)
+        for proposal in broadcast:
+            if proposal.epoch != NO_EPOCH:
+                reigns.setdefault((proposal.epoch, proposal.leader), []).append(proposal.txn)
         concerned = False
         for sid, server in servers.items():
             places = {txn: place for place, txn in enumerate(dict.fromkeys(server.delivered))}
@@ -203,10 +203,10 @@ def _global_primary_order(setup: Setup) -> Condition:
         return first(
             Finding(
                 "a transaction of a higher epoch is delivered before one of a lower",
-                ((f"server.{sid} delivers", format_txns(each.delivered)),),
+                ((f"server.{sid} delivers", format_txns(txns.delivered)),),
             )
-            for sid, each in long.items()
-            if any(epoch_of(a.zxid) > epoch_of(b.zxid) for a, b in pairwise(each.delivered))
+            for sid, txns in long.items()
+            if any(epoch_of(a.zxid) > epoch_of(b.zxid) for a, b in pairwise(txns.delivered))
         )
 
     return of_present(setup, check)
@@ -222,22 +222,22 @@ def _global_primary_order(setup: Setup) -> Condition:
 )
 def _primary_integrity(setup: Setup) -> Condition:
     def check(committed: tuple[FirstCommit, ...], broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
-        proposing = {(each.epoch, each.leader) for each in broadcast}
-        asked = [
-            (sid, each.txn)
+        proposing = {(entry.epoch, entry.leader) for entry in broadcast}
+        cases = [
+            (sid, entry.txn)
             for sid, server in servers.items()
             if server.leads and server.serves and (server.epoch, sid) in proposing
-            for each in committed
-            if epoch_of(each.txn.zxid) < server.epoch
+            for entry in committed
+            if epoch_of(entry.txn.zxid) < server.epoch
         ]
-        if not asked:
+        if not cases:
             return TRIVIAL
         return first(
             Finding(
                 "a leader proposes, and has not delivered what was delivered in an earlier epoch",
                 (("leader", sid), ("epoch", servers[sid].epoch), ("not delivered by it", format_zxid(txn.zxid))),
             )
-            for sid, txn in asked
+            for sid, txn in cases
             if txn not in servers[sid].delivered
         )
 
@@ -253,7 +253,7 @@ def _primary_integrity(setup: Setup) -> Condition:
 )
 def _committed_log_monotonicity(setup: Setup) -> Condition:
     def check(committed: tuple[FirstCommit, ...], _: Any, servers: Servers) -> Answer:
-        log = tuple(each.txn for each in committed)
+        log = tuple(commit.txn for commit in committed)
         serving = [sid for sid in servers if servers[sid].delivered]
         if len(log) < 2 or not serving:
             return TRIVIAL

@@ -90,15 +90,15 @@ def _connections_follow_roles(setup: Setup) -> Condition:
 )
 def _sync_is_fresh(_: Setup) -> Condition:
     def check(found: tuple[PendingSync, ...]) -> Answer:
-        for each in found:
-            if each.answered is not None:
+        for report in found:
+            if report.answered is not None:
                 values = (
-                    ("server", each.server),
-                    ("committed", format_zxid(each.committed)),
-                    ("applied", format_zxid(each.answered)),
+                    ("server", report.server),
+                    ("committed", format_zxid(report.committed)),
+                    ("applied", format_zxid(report.answered)),
                 )
                 return Finding("a sync is answered before what was committed when it was asked", values)
-        return None if any(each.committed for each in found) else TRIVIAL
+        return None if any(report.committed for report in found) else TRIVIAL
 
     return Condition((Read(HISTORY, part(HistoryPart.SYNCS)),), check)
 
@@ -148,18 +148,18 @@ def _commit_progress(server: Server) -> CommitProgress | str:
 )
 def _caught_up(setup: Setup) -> Condition:
     def check(*seen: CommitProgress | str) -> Answer:
-        found = {sid: each for sid, each in zip(setup.sids, seen, strict=True) if isinstance(each, CommitProgress)}
-        leaders = {sid: each for sid, each in found.items() if each.leader == sid and each.applied is not None}
+        progress = {sid: part for sid, part in zip(setup.sids, seen, strict=True) if isinstance(part, CommitProgress)}
+        leaders = {sid: part for sid, part in progress.items() if part.leader == sid and part.applied is not None}
         if not leaders:
             return TRIVIAL
         for sid, leader in leaders.items():
-            for other in (sid, *leader.learners):
-                own = found.get(other)
-                if own is None or (own.leader, own.epoch) != (sid, leader.epoch):
+            for peer in (sid, *leader.learners):
+                mine = progress.get(peer)
+                if mine is None or (mine.leader, mine.epoch) != (sid, leader.epoch):
                     continue
-                behind = other != sid and (own.applied is None or own.applied < leader.applied_transactions)
-                if own.waits or behind:
-                    values = (("server", other), ("behind the leader", sid), ("waits", own.waits))
+                behind = peer != sid and (mine.applied is None or mine.applied < leader.applied_transactions)
+                if mine.waits or behind:
+                    values = (("server", peer), ("behind the leader", sid), ("waits", mine.waits))
                     return Finding("nothing more can happen, and a server has not caught up with its leader", values)
         return None
 
@@ -169,9 +169,9 @@ def _caught_up(setup: Setup) -> Condition:
 
 def _of_misfits(setup: Setup, concern: Concern, needs: Callable[[Server], bool]) -> Condition:
     def check(found: tuple[Misfit, ...], *needed: bool) -> Answer:
-        for each in found:
-            if each.concern is concern:
-                values = (("server", each.server), ("difference", each.what))
+        for misfit in found:
+            if misfit.concern is concern:
+                values = (("server", misfit.server), ("difference", misfit.what))
                 return Finding(f"the effects of a step do not fit its state: {concern.value}", values)
         return None if any(needed) else TRIVIAL
 

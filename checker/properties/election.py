@@ -102,10 +102,10 @@ def _serves(each: ElectionStatus | str) -> bool:
 
 
 def _support(statuses: Statuses, leader: Sid) -> str:
-    own = statuses[leader]
-    assert isinstance(own, ElectionStatus)
-    behind = sorted(followers(statuses, leader) & own.view.voters)
-    return f"{behind} of the voters {sorted(own.view.voters)} in its view"
+    status = statuses[leader]
+    assert isinstance(status, ElectionStatus)
+    behind = sorted(followers(statuses, leader) & status.view.voters)
+    return f"{behind} of the voters {sorted(status.view.voters)} in its view"
 
 
 @ENSEMBLE_PROPERTIES.declare(
@@ -124,7 +124,7 @@ def _leader_is_a_voter(setup: Setup) -> Condition:
         decided = [(s, e) for s, e in statuses.items() if isinstance(e, ElectionStatus) and e.leader is not None]
         if not decided:
             return TRIVIAL
-        wrong = [(sid, each.leader) for sid, each in decided if not each.view.is_voter(each.leader or 0)]
+        wrong = [(sid, status.leader) for sid, status in decided if not status.view.is_voter(status.leader or 0)]
         values = tuple((f"server.{sid} follows", leader) for sid, leader in wrong)
         return Finding("a server follows one that is no voter in its view", values) if wrong else None
 
@@ -152,14 +152,14 @@ def _only_voters_counted(setup: Setup) -> Condition:
         return frozenset(sid for sid in senders if not votes_in(server.peer.views, sid))
 
     def check(*seen: frozenset[Sid] | str) -> Answer:
-        if all(each == "nothing" for each in seen):
+        if all(votes == "nothing" for votes in seen):
             return TRIVIAL
-        wrong = [(sid, each) for sid, each in zip(setup.sids, seen, strict=True) if each and each != "nothing"]
+        wrong = [(sid, votes) for sid, votes in zip(setup.sids, seen, strict=True) if votes and votes != "nothing"]
         if not wrong:
             return None
         return Finding(
             "a server counts a vote of one that is no voter in its view",
-            tuple((f"server.{sid} counts", sorted(each)) for sid, each in wrong),
+            tuple((f"server.{sid} counts", sorted(votes)) for sid, votes in wrong),
         )
 
     return Condition(tuple(Read(server_name(sid), counted) for sid in setup.sids), check)
@@ -182,12 +182,12 @@ def _one_vote_per_sender(setup: Setup) -> Condition:
         return tuple(sid for sid, _ in election.recvset), tuple(sid for sid, _ in election.outofelection)
 
     def check(*seen: Any) -> Answer:
-        if all(each == "nothing" for each in seen):
+        if all(votes == "nothing" for votes in seen):
             return TRIVIAL
         twice = [
             (f"server.{sid} holds votes of", list(bucket))
-            for sid, each in zip(setup.sids, seen, strict=True)
-            for bucket in (each if each != "nothing" else ())
+            for sid, votes in zip(setup.sids, seen, strict=True)
+            for bucket in (votes if votes != "nothing" else ())
             if len(set(bucket)) != len(bucket)
         ]
         return Finding("a receive bucket holds two votes of one sender", tuple(twice)) if twice else None
@@ -252,7 +252,7 @@ def _all_settled(setup: Setup) -> Condition:
     def check(statuses: Statuses) -> Answer:
         if not all(has_rejoined(statuses, sid) for sid in statuses):
             return None
-        found = {status.leader for status in statuses.values() if isinstance(status, ElectionStatus) and status.leader}
-        return Finding("every server has rejoined", (("leaders", sorted(found)),))
+        sids = {status.leader for status in statuses.values() if isinstance(status, ElectionStatus) and status.leader}
+        return Finding("every server has rejoined", (("leaders", sorted(sids)),))
 
     return _of_statuses(setup, check)

@@ -124,17 +124,17 @@ def _replicas_agree(setup: Setup) -> Condition:
         pairs = [(a, b) for a, b in pairs if _zxids_of(servers[a]) & _zxids_of(servers[b])]
         if not pairs:
             return TRIVIAL
-        for one, other in pairs:
-            there = {txn.zxid: txn for txn in servers[other].delivered}
-            for txn in servers[one].delivered:
-                if there.get(txn.zxid, txn) != txn:
+        for one_sid, other_sid in pairs:
+            txns = {txn.zxid: txn for txn in servers[other_sid].delivered}
+            for txn in servers[one_sid].delivered:
+                if txns.get(txn.zxid, txn) != txn:
                     return Finding(
                         "two servers serve behind one leader, and one zxid is two transactions",
                         (
-                            ("leader", servers[one].leader),
+                            ("leader", servers[one_sid].leader),
                             ("zxid", format_zxid(txn.zxid)),
-                            (f"server.{one} has", txn.value),
-                            (f"server.{other} has", there[txn.zxid].value),
+                            (f"server.{one_sid} has", txn.value),
+                            (f"server.{other_sid} has", txns[txn.zxid].value),
                         ),
                     )
         return None
@@ -216,9 +216,9 @@ def _family(
     also: Callable[[Obligations], Finding | None] = lambda _: None,
 ) -> Condition:
     def check(unexpected: tuple[Unexpected, ...], *views: SyncObligation | str) -> Answer:
-        found = next((each for each in unexpected if each.family is family), None)
-        if found is not None:
-            values = (("server", found.server), ("message", found.what))
+        report = next((fact for fact in unexpected if fact.family is family), None)
+        if report is not None:
+            values = (("server", report.server), ("message", report.what))
             return Finding(f"an unexpected {family.value} message arrived", values)
         duties = {sid: view for sid, view in zip(setup.sids, views, strict=True) if isinstance(view, SyncObligation)}
         if not any(awaits(duty) for duty in duties.values()):
@@ -232,15 +232,15 @@ def _served_too_early(duties: Obligations) -> Finding | None:
     """A leader has read an ACK of UPTODATE from a follower that has not applied the leader's initial transactions."""
     for sid, leader in duties.items():
         for learner in leader.served:
-            own = duties.get(learner)
-            behind = own is not None and (own.leader, own.epoch) == (sid, leader.epoch) and own.applied is not None
-            if own is not None and behind and (own.applied or 0) < leader.initial:
+            duty = duties.get(learner)
+            behind = duty is not None and (duty.leader, duty.epoch) == (sid, leader.epoch) and duty.applied is not None
+            if duty is not None and behind and (duty.applied or 0) < leader.initial:
                 return Finding(
                     "a leader has read an ACK of UPTODATE from a server that has not applied what came before",
                     (
                         ("leader", sid),
                         ("server", learner),
-                        ("applied up to", format_zxid(own.applied or 0)),
+                        ("applied up to", format_zxid(duty.applied or 0)),
                         ("the leader began with", format_zxid(leader.initial)),
                     ),
                 )

@@ -49,9 +49,9 @@ def _leadership(_: Setup) -> Condition:
         twice = [(a, b) for a, b in combinations(established, 2) if a.epoch == b.epoch]
         if not twice:
             return None
-        one, other = twice[0]
-        values = (("epoch", one.epoch), ("leaders", [one.leader, other.leader]))
-        same = one.leader == other.leader
+        first, second = twice[0]
+        values = (("epoch", first.epoch), ("leaders", [first.leader, second.leader]))
+        same = first.leader == second.leader
         clause = "one leader establishes one epoch twice" if same else "two leaders of one epoch are established"
         return Finding(clause, values)
 
@@ -78,19 +78,19 @@ def _of_earlier_epochs(
 )
 def _leader_log_completeness(_: Setup) -> Condition:
     def check(established: tuple[EstablishedEpoch, ...], committed: tuple[FirstCommit, ...]) -> Answer:
-        asked = _of_earlier_epochs(established, committed)
-        for reign, each in asked:
-            if each.txn not in reign.initial:
+        cases = _of_earlier_epochs(established, committed)
+        for reign, commit in cases:
+            if commit.txn not in reign.initial:
                 return Finding(
                     "a leader was established without a transaction that was committed in an earlier epoch",
                     (
                         ("leader", reign.leader),
                         ("epoch", reign.epoch),
                         ("it began with", [format_zxid(txn.zxid) for txn in reign.initial]),
-                        ("missing", f"{format_zxid(each.txn.zxid)}, first committed in epoch {each.epoch}"),
+                        ("missing", f"{format_zxid(commit.txn.zxid)}, first committed in epoch {commit.epoch}"),
                     ),
                 )
-        return None if asked else TRIVIAL
+        return None if cases else TRIVIAL
 
     return Condition(_PAST, check)
 
@@ -109,12 +109,12 @@ def _leader_log_completeness(_: Setup) -> Condition:
 )
 def _acknowledged_log_completeness(_: Setup) -> Condition:
     def check(established: tuple[EstablishedEpoch, ...], counted: tuple[FirstCommit, ...]) -> Answer:
-        asked = _of_earlier_epochs(established, counted)
-        for reign, each in asked:
-            if each.txn not in reign.initial:
-                values = (("leader", reign.leader), ("epoch", reign.epoch), ("missing", format_zxid(each.txn.zxid)))
+        cases = _of_earlier_epochs(established, counted)
+        for reign, commit in cases:
+            if commit.txn not in reign.initial:
+                values = (("leader", reign.leader), ("epoch", reign.epoch), ("missing", format_zxid(commit.txn.zxid)))
                 return Finding("a leader was established without a transaction that a quorum acknowledged", values)
-        return None if asked else TRIVIAL
+        return None if cases else TRIVIAL
 
     return Condition((Read(HISTORY, part(HistoryPart.ESTABLISHED)), Read(HISTORY, part(HistoryPart.COUNTED))), check)
 
@@ -189,12 +189,12 @@ def _durability(setup: Setup) -> Condition:
         if not committed:
             return TRIVIAL
         views = {disk.view for disk in disks}
-        for each in committed:
-            without = {sid for sid, disk in zip(setup.sids, disks, strict=True) if each.txn not in disk.txns}
+        for commit in committed:
+            without = {sid for sid, disk in zip(setup.sids, disks, strict=True) if commit.txn not in disk.txns}
             if any(view.contains_quorum(without) for view in views):
                 return Finding(
                     "a quorum has not got on disk what was committed",
-                    (("transaction", format_zxid(each.txn.zxid)), ("not on the disks of", sorted(without))),
+                    (("transaction", format_zxid(commit.txn.zxid)), ("not on the disks of", sorted(without))),
                 )
         return None
 
@@ -224,13 +224,13 @@ def _initial_history_durability(setup: Setup) -> Condition:
 
     def check(established: tuple[EstablishedEpoch, ...], *disks: tuple[int, tuple[Txn, ...]] | str) -> Answer:
         voters = [(sid, *disk) for sid, disk in zip(setup.sids, disks, strict=True) if not isinstance(disk, str)]
-        asked = [(each, *voter) for each in established if each.initial for voter in voters if voter[1] == each.epoch]
-        for each, sid, epoch, txns in asked:
-            missing = [format_zxid(txn.zxid) for txn in each.initial if txn not in txns]
+        cases = [(old, *voter) for old in established if old.initial for voter in voters if voter[1] == old.epoch]
+        for old, sid, epoch, txns in cases:
+            missing = [format_zxid(txn.zxid) for txn in old.initial if txn not in txns]
             if missing:
-                values = (("server", sid), ("epoch", epoch), ("leader", each.leader), ("missing", missing))
+                values = (("server", sid), ("epoch", epoch), ("leader", old.leader), ("missing", missing))
                 return Finding("a server has entered an epoch, and its disk lacks part of the initial history", values)
-        return None if asked else TRIVIAL
+        return None if cases else TRIVIAL
 
     return Condition(reads_of(setup, entered, HistoryPart.ESTABLISHED), check)
 
@@ -248,11 +248,11 @@ def _one_txn_per_zxid(_: Setup) -> Condition:
     def check(committed: tuple[FirstCommit, ...]) -> Answer:
         if len(committed) < 2:
             return TRIVIAL
-        for one, other in combinations(committed, 2):
-            if one.txn.zxid == other.txn.zxid:
+        for first, second in combinations(committed, 2):
+            if first.txn.zxid == second.txn.zxid:
                 return Finding(
                     "two transactions were committed under one zxid",
-                    (("zxid", format_zxid(one.txn.zxid)), ("transactions", [one.txn.value, other.txn.value])),
+                    (("zxid", format_zxid(first.txn.zxid)), ("transactions", [first.txn.value, second.txn.value])),
                 )
         return None
 
@@ -273,19 +273,19 @@ def _only_voters_ack(setup: Setup) -> Condition:
         leader = server.zab
         if not isinstance(leader, Leader):
             return "nothing"
-        counted = {*leader.counted, *(sid for each in leader.outstanding for sid in each.acks)}
+        counted = {*leader.counted, *(sid for proposal in leader.outstanding for sid in proposal.acks)}
         voters = server.view.voters.union(*(view.voters for view in views_that_count(server, leader)))
         return frozenset(counted - voters) if counted else "nothing"
 
     def views_that_count(server: Server, leader: Leader) -> tuple[View, ...]:
         """The views that its proposals need, and a view that it has seen last."""
-        return (*server.peer.views, *(view for each in leader.outstanding for view in each.views))
+        return (*server.peer.views, *(view for proposal in leader.outstanding for view in proposal.views))
 
     def check(*seen: frozenset[Sid] | str) -> Answer:
-        if all(each == "nothing" for each in seen):
+        if all(acks == "nothing" for acks in seen):
             return TRIVIAL
-        wrong = [(sid, each) for sid, each in zip(setup.sids, seen, strict=True) if each and each != "nothing"]
-        values = tuple((f"server.{sid} counts", sorted(each)) for sid, each in wrong)
+        wrong = [(sid, acks) for sid, acks in zip(setup.sids, seen, strict=True) if acks and acks != "nothing"]
+        values = tuple((f"server.{sid} counts", sorted(acks)) for sid, acks in wrong)
         return Finding("a leader counts one that is no voter in its view", values) if wrong else None
 
     reads = tuple(Read(server_name(sid), counted) for sid in setup.sids)

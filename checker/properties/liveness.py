@@ -122,8 +122,8 @@ def _by_addresses(running: Mapping[Sid, ElectionStatus], group: Collection[Sid])
     """Whether each of these servers can connect to both peer ports of each other one, by the addresses in its file."""
     views = {sid: running[sid].view.addresses for sid in group}
     return all(
-        opens(views[one], one, views[other], other) and reaches(views[one], views[other], other, Port.QUORUM)
-        for one, other in permutations(group, 2)
+        opens(views[first], first, views[second], second) and reaches(views[first], views[second], second, Port.QUORUM)
+        for first, second in permutations(group, 2)
     )
 
 

@@ -84,20 +84,20 @@ def statuses_and_links_of(setup: Setup) -> tuple[Read, ...]:
 
 def serving(statuses: Statuses, cut: frozenset[Link]) -> list[Sid]:
     """The servers that lead while a quorum of their view follows them, counting only followers within reach."""
-    found = []
+    servers = []
     for sid, status in statuses.items():
         if isinstance(status, ElectionStatus) and status.state is LEADING:
             within = {o: e for o, e in statuses.items() if (min(o, sid), max(o, sid)) not in cut}
             if is_established(within, sid):
-                found.append(sid)
-    return found
+                servers.append(sid)
+    return servers
 
 
 def server_of(setup: Setup, value: Any, inside: tuple[str | int, ...] = ()) -> Sid:
     """The id of a server of the scenario. Raises ParameterError."""
     if isinstance(value, bool) or value not in setup.sids:
-        listed = ", ".join(map(str, setup.sids))
-        raise ParameterError(f"{quoted(value)} is not a server here", f"write one of {listed}", inside)
+        ids = ", ".join(map(str, setup.sids))
+        raise ParameterError(f"{quoted(value)} is not a server here", f"write one of {ids}", inside)
     return int(value)
 
 
@@ -147,31 +147,31 @@ class LogStatus(Presence, frozen=True):
 
 def server_status(server: Server) -> ServerStatus | str:
     """See `ServerStatus`."""
-    own, presence = server.zab, _presence(server)
-    if own is None or presence is None:
+    part, presence = server.zab, _presence(server)
+    if part is None or presence is None:
         return AWAY
     delivered: tuple[Txn, ...] = ()
-    if isinstance(own, Leader) and own.serves:
-        delivered = up_to(logged_and_queued(server.durable, own.queue), own.committed)
-    elif isinstance(own, Learner) and own.serves:
-        delivered = up_to(memory_of(server), own.delivered)
+    if isinstance(part, Leader) and part.serves:
+        delivered = up_to(logged_and_queued(server.durable, part.queue), part.committed)
+    elif isinstance(part, Learner) and part.serves:
+        delivered = up_to(memory_of(server), part.delivered)
     return ServerStatus(*presence, delivered)
 
 
 def log_status(server: Server) -> LogStatus | str:
     """See `LogStatus`."""
-    own, presence = server.zab, _presence(server)
-    if own is None or presence is None:
+    part, presence = server.zab, _presence(server)
+    if part is None or presence is None:
         return AWAY
-    return LogStatus(*presence, logged_and_queued(server.durable, own.queue))
+    return LogStatus(*presence, logged_and_queued(server.durable, part.queue))
 
 
 def _presence(server: Server) -> tuple[bool, Sid, int, bool] | None:
-    own = server.zab
-    if isinstance(own, Leader) and own.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST):
-        return True, server.sid, NO_EPOCH if server.runs_standalone else own.epoch, own.serves
-    if isinstance(own, Learner) and own.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST):
-        return False, own.leader, own.epoch, own.serves
+    part = server.zab
+    if isinstance(part, Leader) and part.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST):
+        return True, server.sid, NO_EPOCH if server.runs_standalone else part.epoch, part.serves
+    if isinstance(part, Learner) and part.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST):
+        return False, part.leader, part.epoch, part.serves
     return None
 
 
@@ -196,28 +196,28 @@ class SyncObligation(msgspec.Struct, frozen=True):
 
 def sync_obligation(server: Server) -> SyncObligation | str:
     """See `SyncObligation`."""
-    own = server.zab
+    part = server.zab
     if server.runs_standalone:
         return AWAY
-    if isinstance(own, Leader):
-        before = [txn.zxid for txn in server.durable.txns if epoch_of(txn.zxid) < own.epoch]
-        began = own.phase is LeaderPhase.BROADCAST
+    if isinstance(part, Leader):
+        before = [txn.zxid for txn in server.durable.txns if epoch_of(txn.zxid) < part.epoch]
+        began = part.phase is LeaderPhase.BROADCAST
         return SyncObligation(
             True,
             server.sid,
-            own.epoch,
+            part.epoch,
             initial=before[-1] if began and before else 0,
-            served=tuple(each.sid for each in own.handlers if each.stage is Stage.SERVING and not each.observer),
-            awaits_acks=any(handler.stage >= Stage.SYNCING for handler in own.handlers),
+            served=tuple(item.sid for item in part.handlers if item.stage is Stage.SERVING and not item.observer),
+            awaits_acks=any(handler.stage >= Stage.SYNCING for handler in part.handlers),
         )
-    if isinstance(own, Learner):
+    if isinstance(part, Learner):
         return SyncObligation(
             False,
-            own.leader,
-            own.epoch,
-            applied=own.delivered if own.phase is LearnerPhase.BROADCAST else None,
-            awaits_proposals=own.mode is not None or own.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST),
-            awaits_commits=bool(own.pending or own.not_logged),
+            part.leader,
+            part.epoch,
+            applied=part.delivered if part.phase is LearnerPhase.BROADCAST else None,
+            awaits_proposals=part.mode is not None or part.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST),
+            awaits_commits=bool(part.pending or part.not_logged),
         )
     return AWAY
 
@@ -271,5 +271,5 @@ def of_present(setup: Setup, check: Callable[[Servers], Answer]) -> Condition:
 
 def present_servers(setup: Setup, reports: tuple[Misapplied, ...], views: tuple[ServerStatus | str, ...]) -> Servers:
     """The servers that are present, each with the transactions that it has reported as applied."""
-    present = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, ServerStatus)}
-    return {sid: as_applied(sid, each, reports) for sid, each in present.items()} if reports else present
+    present = {sid: status for sid, status in zip(setup.sids, views, strict=True) if isinstance(status, ServerStatus)}
+    return {sid: as_applied(sid, status, reports) for sid, status in present.items()} if reports else present

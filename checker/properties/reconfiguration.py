@@ -49,12 +49,12 @@ def _views_of_files(setup: Setup) -> frozenset[View]:
 )
 def _one_view_per_version(setup: Setup) -> Condition:
     def check(*known: tuple[View, ...]) -> Answer:
-        views = [(sid, view) for sid, each in zip(setup.sids, known, strict=True) for view in each]
+        views = [(sid, view) for sid, pairs in zip(setup.sids, known, strict=True) for view in pairs]
         first: dict[int, tuple[Sid, View]] = {}
         for sid, view in views:
-            other, same = first.setdefault(view.version, (sid, view))
+            peer, same = first.setdefault(view.version, (sid, view))
             if same != view:
-                values = (("version", format_zxid(view.version)), ("servers", [other, sid]))
+                values = (("version", format_zxid(view.version)), ("servers", [peer, sid]))
                 return Finding("two views have one version", values)
         return None if len(views) > 1 else TRIVIAL
 
@@ -84,7 +84,7 @@ def _active_view_committed(setup: Setup) -> Condition:
 
     def check(committed: tuple[CommittedView, ...], *active: View | str) -> Answer:
         new = [(sid, view) for sid, view in zip(setup.sids, active, strict=True) if isinstance(view, View)]
-        agreed = {each.view for each in committed}
+        agreed = {commit.view for commit in committed}
         for sid, view in new:
             if view not in agreed:
                 values = (("server", sid), ("version", format_zxid(view.version)), ("voters", sorted(view.voters)))
@@ -103,25 +103,25 @@ def _active_view_committed(setup: Setup) -> Condition:
 )
 def _committed_view_in_force(setup: Setup) -> Condition:
     def leads(server: Server) -> tuple[int, int]:
-        own = server.zab
-        return (own.epoch, server.view.version) if isinstance(own, Leader) and own.serves else (0, 0)
+        part = server.zab
+        return (part.epoch, server.view.version) if isinstance(part, Leader) and part.serves else (0, 0)
 
     def check(committed: tuple[CommittedView, ...], *leaders: tuple[int, int]) -> Answer:
-        asked = [
-            (sid, version, each)
+        cases = [
+            (sid, version, commit)
             for sid, (epoch, version) in zip(setup.sids, leaders, strict=True)
-            for each in committed
-            if each.epoch < epoch
+            for commit in committed
+            if commit.epoch < epoch
         ]
-        for sid, version, each in asked:
-            if version < each.view.version:
+        for sid, version, commit in cases:
+            if version < commit.view.version:
                 values = (
                     ("leader", sid),
                     ("its view", format_zxid(version)),
-                    ("committed", format_zxid(each.view.version)),
+                    ("committed", format_zxid(commit.view.version)),
                 )
                 return Finding("a leader serves by a view before a committed one", values)
-        return None if asked else TRIVIAL
+        return None if cases else TRIVIAL
 
     return Condition(reads_of(setup, leads, HistoryPart.VIEWS), check)
 
@@ -137,23 +137,23 @@ def _committed_view_in_force(setup: Setup) -> Condition:
 )
 def _designated_leader_complete(setup: Setup) -> Condition:
     def projected(server: Server) -> tuple[int, Sid | None, tuple[Txn, ...], tuple[Txn, ...]]:
-        own, disk = server.zab, tuple(server.durable.txns)
-        if not isinstance(own, Leader) or own.successor is None:
+        part, disk = server.zab, tuple(server.durable.txns)
+        if not isinstance(part, Leader) or part.successor is None:
             return server.durable.accepted_epoch, None, (), disk
-        return own.epoch, own.successor, tuple(txn for txn in disk if txn.zxid <= own.committed), disk
+        return part.epoch, part.successor, tuple(txn for txn in disk if txn.zxid <= part.committed), disk
 
     def check(*seen: tuple[int, Sid | None, tuple[Txn, ...], tuple[Txn, ...]]) -> Answer:
         by_sid = dict(zip(setup.sids, seen, strict=True))
-        asked = False
+        occurs = False
         for sid, (epoch, successor, committed, _) in by_sid.items():
             if successor not in by_sid or by_sid[successor][0] != epoch:
                 continue
-            asked = True
+            occurs = True
             missing = [format_zxid(txn.zxid) for txn in committed if txn not in by_sid[successor][3]]
             if missing:
                 values = (("leader", sid), ("designated", successor), ("missing", missing))
                 return Finding("the designated leader lacks a committed transaction", values)
-        return None if asked else TRIVIAL
+        return None if occurs else TRIVIAL
 
     return Condition(tuple(Read(server_name(sid), projected) for sid in setup.sids), check)
 
@@ -209,5 +209,5 @@ def _judged(values: tuple[Any, ...], fact: Any, outcome: Outcome) -> Answer:
     broken = judge(history.reigns, fact).broken
     if not broken:
         return None
-    clause, others = named(broken)
-    return Finding(clause, (("server", fact.server), ("abstract actions", shown(fact.calls)), *others))
+    clause, rest = named(broken)
+    return Finding(clause, (("server", fact.server), ("abstract actions", shown(fact.calls)), *rest))

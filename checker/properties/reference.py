@@ -57,24 +57,24 @@ def requirement_names(docs: Path) -> dict[str, str]:
 @cache
 def violated_in() -> Mapping[str, tuple[Path, ...]]:
     """For each property, the shipped scenarios that state its violation."""
-    found: dict[str, list[Path]] = {}
+    places: dict[str, list[Path]] = {}
     for path in sorted(SCENARIOS.glob("*/*.yaml")):
         for name in yaml.safe_load(path.read_text(encoding="utf-8")).get("violations", {}):
-            found.setdefault(name.partition("(")[0], []).append(path)
-    return {name: tuple(paths) for name, paths in found.items()}
+            places.setdefault(name.partition("(")[0], []).append(path)
+    return {name: tuple(paths) for name, paths in places.items()}
 
 
 def _by_kind(declared: Iterable[Declared], requirements: Mapping[str, str]) -> Iterator[str]:
-    listed = list(declared)
+    entries = list(declared)
     for kind in Kind:
-        if any(each.kind is kind for each in listed):
+        if any(entry.kind is kind for entry in entries):
             yield from (f"## {kind.value.capitalize()}", "")
-            yield from _sections((each for each in listed if each.kind is kind), requirements)
+            yield from _sections((entry for entry in entries if entry.kind is kind), requirements)
 
 
 def _sections(declared: Iterable[Declared], requirements: Mapping[str, str]) -> Iterator[str]:
-    for each in declared:
-        yield from (*_section(each, requirements), "")
+    for entry in declared:
+        yield from (*_section(entry, requirements), "")
 
 
 def _section(each: Declared, requirements: Mapping[str, str]) -> Iterator[str]:
@@ -116,16 +116,16 @@ def _listed(scenarios: tuple[Path, ...]) -> str:
 
 def _table(declared: Iterable[Declared], requirements: Mapping[str, str]) -> Iterator[str]:
     yield from ("| key | property | meaning | requirement |", "| --- | --- | --- | --- |")
-    for each in sorted(declared, key=lambda each: list(Kind).index(each.kind)):
-        name = each.name if each.parameter is None else f"{each.name}: {each.parameter.example}"
-        text = _text(each) + (f" It applies {each.needs.text}." if each.needs is not None else "")
-        yield f"| `{each.kind.value}` | `{name}` | {text} | {_named(each.requirements, requirements)} |"
+    for entry in sorted(declared, key=lambda entry: list(Kind).index(entry.kind)):
+        name = entry.name if entry.parameter is None else f"{entry.name}: {entry.parameter.example}"
+        text = _text(entry) + (f" It applies {entry.needs.text}." if entry.needs is not None else "")
+        yield f"| `{entry.kind.value}` | `{name}` | {text} | {_named(entry.requirements, requirements)} |"
 
 
 def _index(declared: Iterable[Declared]) -> Iterator[str]:
     yield from ("| property | meaning |", "| --- | --- |")
-    for each in declared:
-        yield f"| [{each.name}](reference-zab-invariants.md#{each.name.lower()}) | {each.meaning}. |"
+    for entry in declared:
+        yield f"| [{entry.name}](reference-zab-invariants.md#{entry.name.lower()}) | {entry.meaning}. |"
 
 
 def _of_ensembles(*, zab: bool, default: bool) -> list[Declared]:
@@ -138,8 +138,9 @@ def _of_ensembles(*, zab: bool, default: bool) -> list[Declared]:
 
 def _in_module(module: str) -> Callable[[Mapping[str, str]], Iterator[str]]:
     def lines(requirements: Mapping[str, str]) -> Iterator[str]:
-        found = _of_ensembles(zab=True, default=True)
-        return _sections((each for each in found if each.construct.__module__.endswith(f".{module}")), requirements)
+        declared = _of_ensembles(zab=True, default=True)
+        entries = (entry for entry in declared if entry.construct.__module__.endswith(f".{module}"))
+        return _sections(entries, requirements)
 
     return lines
 

@@ -143,8 +143,8 @@ class Declaration(Generic[Setup, Fact]):
         if self.needs is not None and not self.needs.covers(setup):
             raise ParameterError(f"{name} {self.needs.what}", self.needs.remedy)
         if self.parameter is not None:
-            value, shown = self.parameter.read(setup, given)
-            name, arguments = f"{name}({shown})", [value]
+            value, text = self.parameter.read(setup, given)
+            name, arguments = f"{name}({text})", [value]
         condition = self.construct(setup, *arguments)
         if isinstance(condition, StepCondition):
             return StepProperty.over(
@@ -197,7 +197,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
 
     def defaults(self, setup: Setup) -> tuple[str, ...]:
         """The properties that a setup has without asking for them."""
-        return tuple(each.name for each in self.values() if each.default is not None and each.default.covers(setup))
+        return tuple(entry.name for entry in self.values() if entry.default is not None and entry.default.covers(setup))
 
     def build_defaults(self, setup: Setup) -> list[Property]:
         """The default properties for a setup."""
@@ -208,8 +208,8 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
 
         Properties of steps are left out: validation compares each step with the specification itself.
         """
-        others = [each.build(setup) for each in self.values() if each.in_journals and _covers(each.needs, setup)]
-        return [default for default in (*self.build_defaults(setup), *others) if not isinstance(default, StepProperty)]
+        rest = [entry.build(setup) for entry in self.values() if entry.in_journals and _covers(entry.needs, setup)]
+        return [default for default in (*self.build_defaults(setup), *rest) if not isinstance(default, StepProperty)]
 
 
 def _covers(scope: Scope[Setup] | None, setup: Setup) -> bool:

@@ -57,13 +57,13 @@ def pattern_of(setup: Setup, value: Any) -> Pattern:
     """A pattern, from its value in a scenario."""
     if not isinstance(value, dict) or not value:
         raise ParameterError("a map from servers to their states is expected", "write {1: LEADING}")
-    return {server_of(setup, key, (key,)): tuple(_conditions(setup, each, (key,))) for key, each in value.items()}
+    return {server_of(setup, key, (key,)): tuple(_conditions(setup, part, (key,))) for key, part in value.items()}
 
 
 def format_pattern(value: Any) -> str:
     """A pattern as it is written, for the name of a property."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_format_condition(each)}" for key, each in value.items())
+        return ", ".join(f"{key} {_format_condition(part)}" for key, part in value.items())
     return _format_condition(value)
 
 
@@ -77,21 +77,21 @@ def _format_condition(value: Any) -> str:
 
 def _conditions(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable[RoleCondition]:
     if isinstance(value, list):
-        return [stand for place, each in enumerate(value) for stand in _conditions(setup, each, (*inside, place))]
+        return [stand for place, part in enumerate(value) for stand in _conditions(setup, part, (*inside, place))]
     if not isinstance(value, dict):
         return [_condition(setup, value, inside)]
     _check_keys(value, ("state", "leader", "file"), inside)
     stands = _conditions(setup, value["state"], (*inside, "state")) if "state" in value else [RoleCondition(None)]
     leader = server_of(setup, value["leader"], (*inside, "leader")) if "leader" in value else None
     view = _view(setup, value["file"], (*inside, "file")) if "file" in value else None
-    for each in stands:
-        if each.state == DOWN and len(value) > 1:
+    for part in stands:
+        if part.state == DOWN and len(value) > 1:
             problem = "a server that is down follows nobody and runs with no file"
             raise ParameterError(problem, "write down alone", inside)
-        if leader is not None and each.leader not in (None, leader):
-            problem = f"two leaders are named, {each.leader} and {leader}"
+        if leader is not None and part.leader not in (None, leader):
+            problem = f"two leaders are named, {part.leader} and {leader}"
             raise ParameterError(problem, "name one, in the state or as the leader", inside)
-    return [RoleCondition(each.state, each.leader if leader is None else leader, view) for each in stands]
+    return [RoleCondition(part.state, part.leader if leader is None else leader, view) for part in stands]
 
 
 def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[str | int, ...]) -> None:
@@ -189,7 +189,7 @@ def buckets_of(setup: Setup, value: Any) -> tuple[str, dict[Sid, Bucket]]:
     """
     if not isinstance(value, dict):
         raise ParameterError("a map from servers to their buckets is wanted", _BUCKET_FORM)
-    table = {server_of(setup, key, (key,)): _bucket(setup, each, key) for key, each in value.items() if key != "name"}
+    table = {server_of(setup, key, (key,)): _bucket(setup, part, key) for key, part in value.items() if key != "name"}
     if not table:
         raise ParameterError("the table names no server", _BUCKET_FORM)
     return str(value.get("name", "")), table
@@ -250,8 +250,8 @@ def _buckets(_: Setup, table: Mapping[Sid, Bucket]) -> Condition:
         for (server, sender), vote in votes:
             if server in received:
                 received[server][sender] = (vote.zxid, vote.leader)
-        for sid, each in zip(sids, seen, strict=True):
-            if not isinstance(each, ElectionStatus) or each.state is not table[sid].state:
+        for sid, status in zip(sids, seen, strict=True):
+            if not isinstance(status, ElectionStatus) or status.state is not table[sid].state:
                 return None
             if received[sid] != table[sid].votes:
                 return None

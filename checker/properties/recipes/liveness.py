@@ -143,5 +143,5 @@ def _recovers_by_expiry(setup: RecipeSetup) -> Condition:
             return Finding("nobody waits")
         return None if may_expire else TRIVIAL
 
-    left = Read(FAULTS, lambda faults: faults.left.expiries > 0)
-    return Condition((left, *waiters(setup)), check)
+    budget = Read(FAULTS, lambda faults: faults.left.expiries > 0)
+    return Condition((budget, *waiters(setup)), check)

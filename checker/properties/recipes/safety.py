@@ -83,8 +83,8 @@ def first_token(setup: RecipeSetup) -> Read:
     """The czxid of the first znode in the leader's tree; 0 if there is none."""
 
     def first(leader: Leader) -> Hashable:
-        found = first_of(setup, leader.store)
-        return 0 if found is None else found[1].czxid
+        value = first_of(setup, leader.store)
+        return 0 if value is None else value[1].czxid
 
     return Read(LEADER, first)
 
@@ -124,11 +124,11 @@ def _one_holder(setup: RecipeSetup) -> Condition:
 )
 def _holds_by_right(setup: RecipeSetup) -> Condition:
     def check(reigns: Reigns, *tokens: Any) -> Answer:
-        held = {client: token for client, token in enumerate(tokens, 1) if token is not False}
-        wrong = tuple(client for client, token in held.items() if token not in reigns.past)
+        holders = {client: token for client, token in enumerate(tokens, 1) if token is not False}
+        wrong = tuple(client for client, token in holders.items() if token not in reigns.past)
         if wrong:
             return Finding("a client believes that it holds, and its znode was never first", (("clients", wrong),))
-        return None if held else TRIVIAL
+        return None if holders else TRIVIAL
 
     return Condition((Read(REIGNS), *tokens_of_holders(setup)), check)
 
@@ -145,8 +145,8 @@ def _holds_by_right(setup: RecipeSetup) -> Condition:
 def _fenced_in_order(_: RecipeSetup) -> Condition:
     def check(resource: Resource) -> Answer:
         if resource.stale:
-            said = "a write of an earlier reign was accepted after one of a later"
-            return Finding(said, (("writes accepted out of order", resource.stale),))
+            clause = "a write of an earlier reign was accepted after one of a later"
+            return Finding(clause, (("writes accepted out of order", resource.stale),))
         return None if resource.reign >= 0 else TRIVIAL
 
     return Condition((Read(RESOURCE),), check)
@@ -204,9 +204,9 @@ def _no_watch_left(setup: RecipeSetup) -> Condition:
         return frozenset(path for path, _ in leader.store.nodes)
 
     def check(there: frozenset[str], *watched: frozenset[str]) -> Answer:
-        left = sorted({path for paths in watched for path in paths if path not in there})
-        if left:
-            return Finding("a watch is left where no znode is", (("paths", tuple(left)),))
+        remaining = sorted({path for paths in watched for path in paths if path not in there})
+        if remaining:
+            return Finding("a watch is left where no znode is", (("paths", tuple(remaining)),))
         return None if any(watched) else TRIVIAL
 
     reads = (Read(watches_name(server), paths) for server in setup.service.server_ids)
@@ -225,8 +225,8 @@ def _no_watch_left(setup: RecipeSetup) -> Condition:
 def _follows_a_leader(_: RecipeSetup) -> Condition:
     def check(leaders: Leaders) -> Answer:
         if leaders.mistaken is not None:
-            said = "a client is taken for the leader, and has never come to know that it leads"
-            return Finding(said, (("znode", leaders.mistaken),))
+            clause = "a client is taken for the leader, and has never come to know that it leads"
+            return Finding(clause, (("znode", leaders.mistaken),))
         return None if leaders.led else TRIVIAL
 
     return Condition((Read(LEADERS),), check)
@@ -242,7 +242,7 @@ def _follows_a_leader(_: RecipeSetup) -> Condition:
 )
 def _held_until_released(setup: RecipeSetup) -> Condition:
     def check(*taken: Any) -> Answer:
-        early = tuple(client for client, each in enumerate(taken, 1) if each == "given up")
+        early = tuple(client for client, way in enumerate(taken, 1) if way == "given up")
         if early:
             return Finding("a lock was given up by a release too few", (("clients", early),))
         return None if "twice" in taken else TRIVIAL

@@ -40,7 +40,7 @@ def service_model(name: str, setup: ServiceSetup, scripts: Sequence[Script], pro
     """
     names = tuple(properties)
     tagged = tuple(script.with_tags(client) for client, script in enumerate(scripts, 1))
-    notes = frozenset[Note]().union(*(SERVICE_PROPERTIES.find(each).facts for each in names))
+    notes = frozenset[Note]().union(*(SERVICE_PROPERTIES.find(word).facts for word in names))
     observed = bool(notes & _OF_HISTORY)
     setup = replace(
         setup,
@@ -55,5 +55,5 @@ def service_model(name: str, setup: ServiceSetup, scripts: Sequence[Script], pro
         columns=(*parts.columns, *clients.columns, *((Column(HISTORY, CommitHistory()),) if observed else ())),
         actors=(*parts.actors, *clients.actors, *((history_actor(notes),) if observed else ())),
         rules=(*parts.rules, *clients.rules),
-        properties=tuple(SERVICE_PROPERTIES.build(run, each) for each in names),
+        properties=tuple(SERVICE_PROPERTIES.build(run, word) for word in names),
     )

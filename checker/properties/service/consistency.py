@@ -61,15 +61,15 @@ def _one_creator(run: ServiceRun) -> Condition:
         for path in sorted(frozenset[str]().union(*(created for created, _ in clients))):
             who = [client for client, (created, _) in enumerate(clients, 1) if path in created]
             if len(who) > times.get(path, 0):
-                told = (("path", path), ("clients", who), ("creations", times.get(path, 0)))
-                return found("more clients are told that they created a znode than have", told)
+                values = (("path", path), ("clients", who), ("creations", times.get(path, 0)))
+                return found("more clients are told that they created a znode than have", values)
         for client, (_, refused) in enumerate(clients, 1):
             for path in sorted(refused - times.keys()):
                 return found("a creation is refused though nobody has created it", (("path", path), ("client", client)))
         return None
 
-    told = memories(run.setup, lambda memory: (memory.created, memory.refused))
-    return Condition((Read(HISTORY, creations), *told), check)
+    values = memories(run.setup, lambda memory: (memory.created, memory.refused))
+    return Condition((Read(HISTORY, creations), *values), check)
 
 
 @SERVICE_PROPERTIES.declare(
@@ -86,10 +86,10 @@ def _sequence_numbers(_: ServiceRun) -> Condition:
         return bool(history.numbers), history.twice
 
     def check(numbers: tuple[bool, str | None]) -> Answer:
-        some, twice = numbers
+        premise, twice = numbers
         if twice is not None:
             return found("a sequential name is given a second time", (("path", twice),))
-        return None if some else TRIVIAL
+        return None if premise else TRIVIAL
 
     return Condition((Read(HISTORY, sequence_numbers),), check)
 
@@ -109,7 +109,7 @@ def _ephemerals_end(run: ServiceRun) -> Condition:
         return bool(owned), tuple((session, path) for session, path in owned if session not in open_)
 
     def check(*shown: tuple[bool, tuple[Owned, ...]]) -> Answer:
-        if not any(some for some, _ in shown):
+        if not any(premise for premise, _ in shown):
             return TRIVIAL
         for keeper, (_, orphans) in zip(keepers(run.setup), shown, strict=True):
             for session, path in orphans:
@@ -145,9 +145,9 @@ def _ephemerals_live(run: ServiceRun) -> Condition:
         return history.ephemerals or None
 
     def check(created: frozenset[tuple[SessionId, str, int]], *there: Any) -> Answer:
-        for keeper, (seen, open_, owned) in zip(keepers(run.setup), there, strict=True):
+        for keeper, (presence, open_, owned) in zip(keepers(run.setup), there, strict=True):
             for session, path, zxid in sorted(created):
-                if zxid <= seen and session in open_ and (session, path) not in owned:
+                if zxid <= presence and session in open_ and (session, path) not in owned:
                     return found(
                         "an ephemeral znode is gone while its session is open",
                         (("at", keeper), ("path", path), ("session", told_session(session))),
@@ -172,9 +172,9 @@ def _updates_in_order(_: ServiceRun) -> Condition:
         return bool(history.last), history.overtaken
 
     def check(shown: tuple[bool, tuple[int, int, int] | None]) -> Answer:
-        some, wrong = shown
+        premise, wrong = shown
         if wrong is None:
-            return None if some else TRIVIAL
+            return None if premise else TRIVIAL
         values = zip(("client", "step that took effect", "earlier step after it"), wrong, strict=True)
         return found("an earlier update of a client takes effect after a later one", values)
 
@@ -194,8 +194,8 @@ def _expected_answers(run: ServiceRun) -> Condition:
     def look(memory: Observations) -> tuple[bool, tuple[str, str] | None]:
         if memory.unexpected is None:
             return memory.compared, None
-        asked, answer = memory.unexpected
-        return True, (wording.request(asked), answer)
+        request, answer = memory.unexpected
+        return True, (wording.request(request), answer)
 
     return flagged(run, look, "an answer is not the expected one", ("request", "answer"))
 
@@ -212,7 +212,7 @@ def _expected_answers(run: ServiceRun) -> Condition:
 )
 def _all_or_nothing(run: ServiceRun) -> Condition:
     multis = [
-        {operation.data: [each.path for each in record.operations if isinstance(each, Create | SetData)]}
+        {operation.data: [part.path for part in record.operations if isinstance(part, Create | SetData)]}
         for script in run.scripts
         for step in script.steps
         for record in step
@@ -222,7 +222,7 @@ def _all_or_nothing(run: ServiceRun) -> Condition:
     ]
 
     def halves(store: FrozenStore, _zxid: int) -> tuple[bool, tuple[str, tuple[str, ...]] | None]:
-        some = False
+        premise = False
         for multi in multis:
             for data, paths in multi.items():
                 znodes = {path: store.node(path) for path in paths}
@@ -230,8 +230,8 @@ def _all_or_nothing(run: ServiceRun) -> Condition:
                 missing = [path for path, znode in znodes.items() if zxids and (not znode or znode.mzxid < zxids[0])]
                 if missing and data is not None:
                     return True, (data.decode(), tuple(missing))
-                some = some or bool(zxids)
-        return some, None
+                premise = premise or bool(zxids)
+        return premise, None
 
     def check(*shown: tuple[bool, tuple[str, tuple[str, ...]] | None]) -> Answer:
         for keeper, (_, half) in zip(keepers(run.setup), shown, strict=True):
@@ -240,7 +240,7 @@ def _all_or_nothing(run: ServiceRun) -> Condition:
                     "one operation of a multi has taken effect, another has not",
                     (("at", keeper), ("data", half[0]), ("missing at", half[1])),
                 )
-        return None if any(some for some, _ in shown) else TRIVIAL
+        return None if any(premise for premise, _ in shown) else TRIVIAL
 
     return Condition(trees(run.setup, halves), check)
 
@@ -277,8 +277,8 @@ def _accepted_is_kept(run: ServiceRun) -> Condition:
         return history.committed
 
     def check(committed: frozenset[bytes], *accepted: frozenset[bytes]) -> Answer:
-        for client, told in enumerate(accepted, 1):
-            for data in sorted(told - committed):
+        for client, values in enumerate(accepted, 1):
+            for data in sorted(values - committed):
                 return found(
                     "an update is accepted that is not committed", (("client", client), ("update", data.decode()))
                 )

@@ -50,10 +50,10 @@ class ScriptSummary:
     def of(cls, scripts: Iterable[Script]) -> ScriptSummary:
         """The summary of all steps of all scripts; `watches` is the greatest number for one client."""
         scripts = tuple(scripts)
-        asked = [record for script in scripts for step in script.steps for record in step]
+        records = [record for script in scripts for step in script.steps for record in step]
         whole = [
             operation
-            for record in asked
+            for record in records
             for operation in (record.operations if isinstance(record, Multi) else (record,))
         ]
         flags = {CreateMode(record.flags) for record in whole if isinstance(record, Create)}
@@ -65,15 +65,15 @@ class ScriptSummary:
             for script in scripts
         ]
         return cls(
-            creates=any(isinstance(record, Create) and record.flags in (0, 1) for record in asked),
+            creates=any(isinstance(record, Create) and record.flags in (0, 1) for record in records),
             sequential=bool(flags & {CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL}),
             ephemeral=bool(flags & {CreateMode.EPHEMERAL, CreateMode.EPHEMERAL_SEQUENTIAL}),
             writes=any(hasattr(record, "data") for record in whole),
             changes=any(isinstance(record, Create | SetData | Delete | CloseSession) for record in whole),
-            multi=any(isinstance(record, Multi) for record in asked),
-            sync=any(isinstance(record, Sync) for record in asked),
-            closes=any(isinstance(record, CloseSession) for record in asked),
-            expects=any(each is not None for script in scripts for each in script.expected),
+            multi=any(isinstance(record, Multi) for record in records),
+            sync=any(isinstance(record, Sync) for record in records),
+            closes=any(isinstance(record, CloseSession) for record in records),
+            expects=any(answer is not None for script in scripts for answer in script.expected),
             watches=max(watched, default=0),
         )
 
@@ -143,9 +143,9 @@ def flagged(
     """
 
     def check(*seen: tuple[bool, tuple[Any, ...] | None]) -> Answer:
-        for client, (_, shown) in enumerate(seen, 1):
-            if shown is not None:
-                return found(clause, zip(("client", *values), (client, *shown), strict=True))
+        for client, (_, witness) in enumerate(seen, 1):
+            if witness is not None:
+                return found(clause, zip(("client", *values), (client, *witness), strict=True))
         return None if any(premise for premise, _ in seen) else TRIVIAL
 
     def shown(memory: Observations) -> tuple[bool, tuple[Hashable, ...] | None]:

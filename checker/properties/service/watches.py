@@ -91,10 +91,10 @@ def _no_event_lost(run: ServiceRun) -> Condition:
             return TRIVIAL
         for client, watches, link in zip(setup.client_ids, watching, links, strict=True):
             # The first tree is the leader's; without lag it is the tree of every server.
-            here = dict(zip(looks, tree[link[0] if setup.lag else 0], strict=True)) if link else {}
+            versions = dict(zip(looks, tree[link[0] if setup.lag else 0], strict=True)) if link else {}
             for watch in watches if link else ():
                 awaits, path, was = watch
-                is_ = here[_looked_at(awaits), path]
+                is_ = versions[_looked_at(awaits), path]
                 if is_ != was and not any(explains(notice, watch) for notice in link[1]):
                     return found(
                         "something has happened that a client waits for, and no notice is on its way",
@@ -158,7 +158,7 @@ def _events_in_order(run: ServiceRun) -> Condition:
 
 
 def _states_of(path: str, *states: WatchedState) -> tuple[str, ...]:
-    return path, *("no znode" if at is None else f"as of zxid {at[1]}" for at in states)
+    return path, *("no znode" if state is None else f"as of zxid {state[1]}" for state in states)
 
 
 def _looked_at(awaits: Awaits) -> Awaits:
