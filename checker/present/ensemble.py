@@ -58,8 +58,8 @@ def part_of(server: Server) -> Fields:
     A standalone server has no phase and no epoch of its own.
     """
     if isinstance(server.zab, Leader):
-        shown = _leader(server.zab)
-        return {key: shown[key] for key in shown if key not in _OF_ENSEMBLES} if server.view.standalone else shown
+        fields = _leader(server.zab)
+        return {key: fields[key] for key in fields if key not in _OF_ENSEMBLES} if server.view.standalone else fields
     return {} if server.zab is None else _learner(server.zab)
 
 
@@ -111,7 +111,7 @@ def _leader(leader: Leader) -> Fields:
     if handlers:
         fields["handlers"] = handlers
     if leader.outstanding:
-        fields["outstanding"] = {format_zxid(each.zxid): list(each.acks) for each in leader.outstanding}
+        fields["outstanding"] = {format_zxid(proposal.zxid): list(proposal.acks) for proposal in leader.outstanding}
     if leader.phase is LeaderPhase.BROADCAST:
         fields["committed"] = format_zxid(leader.committed)
     if leader.commits:
@@ -275,8 +275,8 @@ def _many(sids: Any) -> str:
 
 def _starts(verb: str) -> Any:
     def caption(_: EnsemblePresenter, sid: Sid, *loaded: str) -> str:
-        *others, last = loaded or ("the same file",)
-        first = f"{', '.join(others)} and " if others else ""
+        *rest, last = loaded or ("the same file",)
+        first = f"{', '.join(rest)} and " if rest else ""
         return f"{verb.format(server_name(sid))} with {first}{last}"
 
     return caption
@@ -285,8 +285,8 @@ def _starts(verb: str) -> Any:
 def _elects(_: EnsemblePresenter, leader: Sid, members: tuple[Sid, ...]) -> str:
     if leader not in members:
         return f"{_many(members)} joins {server_name(leader)}"
-    others = [sid for sid in members if sid != leader]
-    return f"{_many(others)} elect {server_name(leader)}" if len(others) > 1 else _elects_one(leader, others)
+    followers = [sid for sid in members if sid != leader]
+    return f"{_many(followers)} elect {server_name(leader)}" if len(followers) > 1 else _elects_one(leader, followers)
 
 
 def _elects_one(leader: Sid, others: list[Sid]) -> str:

@@ -83,12 +83,12 @@ class Events:
     def _broken(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         """Links that are cut or heal, and a connection that is dropped."""
         if move.action == ServerAction.DISCONNECT:
-            one, other = move.arguments
-            yield DiagramEvent("cut", server_name(one), "the connection", peer=server_name(other))
+            first, second = move.arguments
+            yield DiagramEvent("cut", server_name(first), "the connection", peer=server_name(second))
         old, new = before[self._links], after[self._links]
         for kind, links in (("cut", new - old), ("heal", old - new)):
-            for one, other in sorted(links):
-                yield DiagramEvent(kind, server_name(one), kind, peer=server_name(other))
+            for first, second in sorted(links):
+                yield DiagramEvent(kind, server_name(first), kind, peer=server_name(second))
 
     def _turns(self, before: Row, after: Row) -> Iterator[DiagramEvent]:
         for sid, place in self._servers:
@@ -121,9 +121,9 @@ def _contents(channel: Channel) -> list[Message]:
 
 def _flow(source: Sid, reader: Sid, messages: Changes[Any], words: Callable[[Any], str]) -> Iterator[DiagramEvent]:
     sender, receiver = server_name(source), server_name(reader)
-    yield from (DiagramEvent("deliver", receiver, words(each), peer=sender) for each in messages.arrived)
-    yield from (DiagramEvent("lost", sender, words(each), peer=receiver) for each in messages.lost)
-    yield from (DiagramEvent("send", sender, words(each), peer=receiver) for each in messages.sent)
+    yield from (DiagramEvent("deliver", receiver, words(message), peer=sender) for message in messages.arrived)
+    yield from (DiagramEvent("lost", sender, words(message), peer=receiver) for message in messages.lost)
+    yield from (DiagramEvent("send", sender, words(message), peer=receiver) for message in messages.sent)
 
 
 def began_to_serve(old: Server, new: Server) -> str | None:

@@ -58,12 +58,12 @@ class DefaultPresenter:
 
     def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The messages that left the channels, the action if pictures mark it, the messages that entered them."""
-        left: list[DiagramEvent] = []
+        ends: list[DiagramEvent] = []
         entered: list[DiagramEvent] = []
         for place, name in self._channels:
             for kind, message in self._through(name, before, after, place, move):
-                (entered if kind == "send" else left).append(_message(kind, name, message))
-        return (*left, *self._marks(move), *entered)
+                (entered if kind == "send" else ends).append(_message(kind, name, message))
+        return (*ends, *self._marks(move), *entered)
 
     def _through(self, channel: str, before: Row, after: Row, place: int, move: Move) -> Iterator[tuple[str, Any]]:
         old, new = _waiting(before[place]), _waiting(after[place])
@@ -71,8 +71,8 @@ class DefaultPresenter:
             return
         sender, _, receiver = channel.partition(ARROW)
         # A message may leave while an equal one enters, and the content then is as before.
-        taken = _taken(old, _operations(move, channel))
-        arrived, gone, sent = changes(old, new, taken)
+        operations = _taken(old, _operations(move, channel))
+        arrived, gone, sent = changes(old, new, operations)
         if not arrived:  # a message that arrives and stays
             yield from (
                 ("deliver", operation.message)
@@ -96,7 +96,7 @@ class DefaultPresenter:
             for rule, listed, row in by_rule(self._model, before)
             if row == after and (listed.action, listed.sends) == (move.action, move.sends)
         )
-        return "deliver" if any(read.column == receiver for some in reads for read in some) else "removed"
+        return "deliver" if any(read.column == receiver for group in reads for read in group) else "removed"
 
     def _marks(self, move: Move) -> Iterator[DiagramEvent]:
         kind = MARKS.get(move.action)
@@ -113,9 +113,9 @@ def _named(argument: Any) -> str:
 
 
 def _fields(value: Any) -> dict[str, Json]:
-    own = getattr(value, "lane_fields", None)
-    if own is not None and not isinstance(value, type):
-        return dict(call(f"lane_fields of a {type(value).__name__}", own))
+    method = getattr(value, "lane_fields", None)
+    if method is not None and not isinstance(value, type):
+        return dict(call(f"lane_fields of a {type(value).__name__}", method))
     fields = fields_of(value)
     return {"value": to_json(value)} if fields is None else fields
 
@@ -171,22 +171,22 @@ def changes(
 ) -> Changes[M]:
     """The changes of a channel; `arrived` is the place of the message that the step delivered, if any."""
     waiting = list(before)
-    here = () if arrived is None else (waiting.pop(arrived),)
+    copies = () if arrived is None else (waiting.pop(arrived),)
     if replaced:
-        return Changes(here, tuple(waiting), tuple(after))
-    return Changes(here, without(waiting, after), without(after, waiting))
+        return Changes(copies, tuple(waiting), tuple(after))
+    return Changes(copies, without(waiting, after), without(after, waiting))
 
 
 def without(messages: Sequence[M], others: Sequence[M]) -> tuple[M, ...]:
     """The messages that remain when each of the others takes an equal one away, the oldest first."""
     away = Counter(others)
-    left = []
+    rest = []
     for message in messages:
         if away[message]:
             away[message] -= 1
         else:
-            left.append(message)
-    return tuple(left)
+            rest.append(message)
+    return tuple(rest)
 
 
 def operation_on(actor: str, move: Move) -> Any:

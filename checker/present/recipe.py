@@ -90,12 +90,12 @@ class RecipePresenter:
 
     def _state(self, member: Any) -> str:
         """The phase of a client, and its belief if that differs."""
-        at = str(member.phase.value)
+        phase = str(member.phase.value)
         if not isinstance(self._recipe, ExclusiveRecipe):
-            return at
-        if (at == "holding") is member.holds:
-            return f"{self.word}ing" if member.holds else at
-        return f"{at}, yet {self.word}ing" if member.holds else "in doubt"
+            return phase
+        if (phase == "holding") is member.holds:
+            return f"{self.word}ing" if member.holds else phase
+        return f"{phase}, yet {self.word}ing" if member.holds else "in doubt"
 
     def _service(self, row: Row) -> dict[str, Json]:
         leader: Leader = self._at(row, LEADER)
@@ -114,7 +114,7 @@ class RecipePresenter:
         if self._setup.lag:
             for server in self._setup.service.server_ids:
                 replica: LaggingServer = self._at(row, server_name(server))
-                lags = any(isinstance(each, Commit) for each in replica.pending)
+                lags = any(isinstance(change, Commit) for change in replica.pending)
                 fields[server_name(server)] = _behind(replica.store, leader.store) if lags else "up to date"
         return fields
 
@@ -210,8 +210,8 @@ def _behind(own: FrozenStore, newest: FrozenStore) -> str:
     """The transactions that a server has not applied, as the znodes that it lacks and those that it still has."""
     old, new = ([short_path(path) for path, _ in _znodes(store)] for store in (own, newest))
     lacks, keeps = ([path for path in one if path not in other] for one, other in ((new, old), (old, new)))
-    told = [f"{word} {', '.join(paths)}" for word, paths in (("lacks", lacks), ("still has", keeps)) if paths]
-    return ", ".join(told) or "lags"
+    parts = [f"{word} {', '.join(paths)}" for word, paths in (("lacks", lacks), ("still has", keeps)) if paths]
+    return ", ".join(parts) or "lags"
 
 
 _CAPTIONS: dict[str, Callable[..., str]] = {

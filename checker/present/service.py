@@ -74,9 +74,9 @@ class ServicePresenter:
         leader = self._value(row, LEADER)
         lanes: dict[str, Fields] = {LEADER: {"zxid": leader.zxid, **self._tree(leader.store)}}
         for server in self._setup.server_ids:
-            shown = self._server(row, server)
-            if shown or self._setup.lag:
-                lanes[server_name(server)] = shown
+            fields = self._server(row, server)
+            if fields or self._setup.lag:
+                lanes[server_name(server)] = fields
         for client in self._setup.client_ids:
             lanes[client_name(client)] = self._client(row, client)
         return lanes
@@ -88,8 +88,8 @@ class ServicePresenter:
             for path, znode in store.nodes
             if path not in former or former[path].mzxid != znode.mzxid
         }
-        gone = [path for path in former if store.node(path) is None]
-        return {**({"tree": new} if new else {}), **({"gone": gone} if gone else {})}
+        removed = [path for path in former if store.node(path) is None]
+        return {**({"tree": new} if new else {}), **({"gone": removed} if removed else {})}
 
     def _server(self, row: Row, server: int) -> Fields:
         fields: Fields = {}
@@ -97,7 +97,7 @@ class ServicePresenter:
             replica: LaggingServer = self._value(row, server_name(server))
             fields |= {"zxid": replica.zxid, **self._tree(replica.store)}
             if replica.pending:
-                fields["pending"] = [_pending(each) for each in replica.pending]
+                fields["pending"] = [_pending(change) for change in replica.pending]
         watching = self._value(row, watches_name(server))
         if watching:
             watches = sorted((client, path, kind.value) for client, kind, path in watching)
@@ -135,29 +135,29 @@ class ServicePresenter:
 
     def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The arrivals and losses of a step, then its note, then the sent messages."""
-        left: list[DiagramEvent] = []
-        sent: list[DiagramEvent] = []
+        ends: list[DiagramEvent] = []
+        sends: list[DiagramEvent] = []
         for client in self._setup.client_ids:
             name = link_name(client)
             old, new = self._value(before, name), self._value(after, name)
             if old is not new:
                 changed = traffic(old, new, operation_on(name, move))
-                left += self._left(client_name(client), self._at(old), changed)
-                sent += self._sent(client_name(client), self._at(new), changed)
+                ends += self._left(client_name(client), self._at(old), changed)
+                sends += self._sent(client_name(client), self._at(new), changed)
         for server in self._setup.server_ids if self._setup.lag else ():
             name = server_name(server)
             commits = without(self._commits(before, name), self._commits(after, name))
             applies = operation_on(name, move) == ServiceAction.APPLY
-            for each in map(_committed, commits):
-                applied = DiagramEvent("deliver", name, each, peer=LEADER)
-                left.append(applied if applies else DiagramEvent("lost", LEADER, each, peer=name))
+            for text in map(_committed, commits):
+                applied = DiagramEvent("deliver", name, text, peer=LEADER)
+                ends.append(applied if applies else DiagramEvent("lost", LEADER, text, peer=name))
             new = map(_committed, without(self._commits(after, name), self._commits(before, name)))
-            sent += [DiagramEvent("send", LEADER, each, peer=name) for each in new]
-        return (*left, *self._noted(move), *sent)
+            sends += [DiagramEvent("send", LEADER, text, peer=name) for text in new]
+        return (*ends, *self._noted(move), *sends)
 
     def _commits(self, row: Row, name: str) -> list[Commit]:
         """The transactions on their way to a server, each without the client that waits for it."""
-        return [replace(each, origin=None) for each in self._value(row, name).pending if isinstance(each, Commit)]
+        return [replace(change, origin=None) for change in self._value(row, name).pending if isinstance(change, Commit)]
 
     def _at(self, link: ClientConnection) -> str:
         return server_name(link.server) if self._setup.lag and link.server is not None else LEADER
@@ -170,14 +170,14 @@ class ServicePresenter:
         for record in map(wording.request, late.arrived):
             yield DiagramEvent("note", LEADER, f"{name}'s {record} arrives late")
             yield DiagramEvent("late", name, record)
-        yield from (DiagramEvent("lost", name, wording.request(each), peer=server) for each in requests.lost)
-        yield from (DiagramEvent("deliver", name, wording.message(each), peer=server) for each in messages.arrived)
-        yield from (DiagramEvent("lost", server, wording.message(each), peer=name) for each in messages.lost)
-        yield from (DiagramEvent("lost", name, wording.request(each)) for each in late.lost)
+        yield from (DiagramEvent("lost", name, wording.request(item), peer=server) for item in requests.lost)
+        yield from (DiagramEvent("deliver", name, wording.message(item), peer=server) for item in messages.arrived)
+        yield from (DiagramEvent("lost", server, wording.message(item), peer=name) for item in messages.lost)
+        yield from (DiagramEvent("lost", name, wording.request(item)) for item in late.lost)
 
     def _sent(self, name: str, server: str, changed: Traffic) -> Iterator[DiagramEvent]:
-        yield from (DiagramEvent("send", name, wording.request(each), peer=server) for each in changed.requests.sent)
-        yield from (DiagramEvent("send", server, wording.message(each), peer=name) for each in changed.messages.sent)
+        yield from (DiagramEvent("send", name, wording.request(item), peer=server) for item in changed.requests.sent)
+        yield from (DiagramEvent("send", server, wording.message(item), peer=name) for item in changed.messages.sent)
 
     def _noted(self, move: Move) -> Iterable[DiagramEvent]:
         if move.action == ServiceAction.CRASH:

@@ -124,10 +124,10 @@ def message(said: ServerMessage) -> str:
 
 
 def _answer(said: Reply) -> str:
-    asked, reply = said.asked, said.reply
+    request, reply = said.asked, said.reply
     if said.code is not Code.OK:
-        return f"{_short(asked)}: {said.code.name}"
-    match asked:
+        return f"{_short(request)}: {said.code.name}"
+    match request:
         case Create():
             return f"created {reply.path}"  # type: ignore[union-attr]
         case GetData(path):
@@ -140,7 +140,7 @@ def _answer(said: Reply) -> str:
             codes = [result.record.err for result in reply.results if result.type == -1]  # type: ignore[union-attr]
             failed = next((Code(err).name for err in codes if err not in (0, Code.RUNTIME_INCONSISTENCY)), None)
             return "multi: done" if failed is None else f"multi: {failed}"
-    return f"{_short(asked)}: done"
+    return f"{_short(request)}: done"
 
 
 def _short(asked: Record) -> str:

@@ -128,7 +128,7 @@ class OracleRefinement:
             raise NotRefinedError("an endless run has only the steps of the oracle")
         model = self._model()
         path = refine(model, found.path)
-        prop = model.properties[[each.name for each in model.properties].index(found.prop.name)]
+        prop = model.properties[[declared.name for declared in model.properties].index(found.prop.name)]
         finding = finding_at(model, prop, path[-1].row)
         if finding is None:
             raise NotRefinedError(f"the run message by message does not end in a finding of {prop.name}")
@@ -169,34 +169,34 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False, like: Likeness 
 
     The variants of `like` are named with their release.
     """
-    said = [] if setup.zab else ["epochs and zxids stay as given: only the election is explored"]
-    said.append(_at_most(Section.FAULTS, setup) or NO_FAULTS)
+    lines = [] if setup.zab else ["epochs and zxids stay as given: only the election is explored"]
+    lines.append(_at_most(Section.FAULTS, setup) or NO_FAULTS)
     if setup.plan:
-        said.append(f"the operator's {len(setup.plan)} actions in their order")
+        lines.append(f"the operator's {len(setup.plan)} actions in their order")
     if setup.grain is Grain.FINE:
-        said += _channels(setup)
+        lines += _channels(setup)
     else:
-        said.append("an election is one step, which leaves a leader and a quorum of its view that follows it")
+        lines.append("an election is one step, which leaves a leader and a quorum of its view that follows it")
     if setup.zab:
-        said += _leading_and_following(setup, setup.zab)
+        lines += _leading_and_following(setup, setup.zab)
     if setup.prologue:
-        said.append("one history before the first state, everything on its way arriving at once")
+        lines.append("one history before the first state, everything on its way arriving at once")
     if fast:
-        said.append("no wait ends and no operator acts while a notification is in flight")
+        lines.append("no wait ends and no operator acts while a notification is in flight")
     if opening:
-        said.append(f"the first {opening} steps in one order")
+        lines.append(f"the first {opening} steps in one order")
     if like is not None:
-        said.append(f"like {like.release}: with {', '.join(like.variants)}")
-        said += [f"like {like.release}, without {name}: {reason}" for name, reason in like.idle.items()]
-    said += [
+        lines.append(f"like {like.release}: with {', '.join(like.variants)}")
+        lines += [f"like {like.release}, without {name}: {reason}" for name, reason in like.idle.items()]
+    lines += [
         f"{release.name}: with {variant_names(sorted(release.defects, key=lambda one: one.value)) or 'no known defect'}"
         for release in setup.releases
         if len(setup.releases) > 1 or release.defects
     ]
-    others = [variant for variant in setup.variants if like is None or variant.value not in like.variants]
-    if others:
-        said.append(f"with {variant_names(others)}")
-    return tuple(said)
+    variants = [variant for variant in setup.variants if like is None or variant.value not in like.variants]
+    if variants:
+        lines.append(f"with {variant_names(variants)}")
+    return tuple(lines)
 
 
 def _at_most(section: Section, setup: Setup) -> str:
@@ -208,32 +208,32 @@ def _at_most(section: Section, setup: Setup) -> str:
 
 def _leading_and_following(setup: Setup, zab: ZabRules) -> list[str]:
     elections = setup.budgets.elections
-    said = [_at_most(Section.WORKLOAD, setup) or "no client asks for anything"]
+    rows = [_at_most(Section.WORKLOAD, setup) or "no client asks for anything"]
     if setup.budgets.writes:
-        said.append(f"clients write {'at any server that serves' if setup.clients_anywhere else 'at the leader'}")
+        rows.append(f"clients write {'at any server that serves' if setup.clients_anywhere else 'at the leader'}")
     if setup.grain is Grain.ORACLE:
-        said.append(f"at most {BUDGETS['elections'].count(elections)}")
+        rows.append(f"at most {BUDGETS['elections'].count(elections)}")
         if setup.discovery_in_one_step:
-            said.append("FOLLOWERINFO, LEADERINFO and ACKEPOCH of those who elect arrive in the step of their election")
+            rows.append("FOLLOWERINFO, LEADERINFO and ACKEPOCH of those who elect arrive in the step of their election")
     if zab.asynchronous_disk:
-        said.append("a disk is late by any time and keeps the order: a crash loses what is not on it")
+        rows.append("a disk is late by any time and keeps the order: a crash loses what is not on it")
     else:
-        said.append("a disk is never late")
-    said.append(f"what is committed is applied {'later, in order' if zab.asynchronous_commits else 'at once'}")
+        rows.append("a disk is never late")
+    rows.append(f"what is committed is applied {'later, in order' if zab.asynchronous_commits else 'at once'}")
     changes = "no sessions, no change of an address, and all servers may be reconfigured"
-    return [*said, *_LEFT_OUT, changes if setup.reconfigs else "no sessions and no reconfiguration"]
+    return [*rows, *_LEFT_OUT, changes if setup.reconfigs else "no sessions and no reconfiguration"]
 
 
 def _channels(setup: Setup) -> list[str]:
     rules = setup.channels
-    said = [
+    lines = [
         f"no election beyond round {setup.round_limit}",
         f"at most {rules.capacity} in flight from one server to another, and one queued",
     ]
     if setup.budgets.notification_timeouts == UNLIMITED:
-        said.append("notification time-outs without limit")
+        lines.append("notification time-outs without limit")
     if rules.merge_repeats:
-        said.append("a notification equal to the newest in flight is not sent twice")
+        lines.append("a notification equal to the newest in flight is not sent twice")
     if not rules.resend:
-        said.append("the last notification is not sent again on reconnection")
-    return said
+        lines.append("the last notification is not sent again on reconnection")
+    return lines

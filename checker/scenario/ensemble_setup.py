@@ -68,7 +68,7 @@ _ELSEWHERE = {
 def setup_of(scenario: Scenario, document: YamlDocument, files: Files, variants: frozenset[Variant]) -> Setup:
     """The setup that a scenario describes. Raises ScenarioError, and ConfigError for a file."""
     word(document, scenario.protocol, PROTOCOLS, ("protocol",))
-    grain = Grain(word(document, scenario.grain, [each.value for each in Grain], ("grain",)))
+    grain = Grain(word(document, scenario.grain, [value.value for value in Grain], ("grain",)))
     members = tuple(members_of(scenario, document, files))
     sids = tuple(member.sid for member in members)
     if scenario.rounds < 1:
@@ -99,10 +99,10 @@ def _history(scenario: Scenario, document: YamlDocument, sids: tuple[Sid, ...]) 
         path: Path = ("history", position(number))
         entry = decode(HistoryEntry, document, value, path)
         for place, sid in enumerate(entry.start):
-            here = (*path, "start", position(place))
-            check_server(document, sid, sids, here)
+            place_of_start = (*path, "start", position(place))
+            check_server(document, sid, sids, place_of_start)
             if sid in started:
-                raise document.error(here, f"server {sid} runs already", "start each server once")
+                raise document.error(place_of_start, f"server {sid} runs already", "start each server once")
             started.add(sid)
         yield Prologue(tuple(entry.start))
 
@@ -129,7 +129,7 @@ def zab_of(scenario: Scenario, document: YamlDocument, variants: frozenset[Varia
 
 def budgets_of(scenario: Scenario, document: YamlDocument, grain: Grain) -> Budgets:
     """The budgets of faults, of client requests, and of elections by the oracle."""
-    given: dict[str, int] = {}
+    budgets: dict[str, int] = {}
     for key, kind, value in (
         (Section.FAULTS.value, FaultsEntry, scenario.faults),
         (Section.WORKLOAD.value, WorkloadEntry, scenario.workload),
@@ -138,22 +138,22 @@ def budgets_of(scenario: Scenario, document: YamlDocument, grain: Grain) -> Budg
         for name, count in msgspec.structs.asdict(entry).items():
             if isinstance(count, str):
                 word(document, count, (WITHOUT_LIMIT,), (key, name))
-                given[name] = UNLIMITED
+                budgets[name] = UNLIMITED
                 continue
             if count < 0:
                 raise document.error((key, name), "a budget below zero", "write 0 or more")
-            given[name] = count
+            budgets[name] = count
     if scenario.elections is not None and scenario.elections < 0:
         raise document.error(("elections",), "a budget below zero", "write 0 or more")
     if scenario.protocol == ZAB and grain is Grain.ORACLE:
-        given["elections"] = ELECTIONS if scenario.elections is None else scenario.elections
-    return Budgets(**given)
+        budgets["elections"] = ELECTIONS if scenario.elections is None else scenario.elections
+    return Budgets(**budgets)
 
 
 def check_that_all_matters(scenario: Scenario, setup: Setup, document: YamlDocument) -> None:
     """Raise ScenarioError for a key that would change nothing."""
-    for path, what, right in _without_effect(scenario, setup):
-        raise document.error(path, what, right)
+    for path, problem, right in _without_effect(scenario, setup):
+        raise document.error(path, problem, right)
 
 
 def _without_effect(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, str, str]]:
@@ -164,16 +164,16 @@ def _without_effect(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, st
         if BUDGETS[name].section is Section.FAULTS and domain not in setup.domains:
             yield ("faults", name), f"it changes nothing where {domain.otherwise}", f"write {domain.setting}"
     if setup.zab is None:
-        given: list[Path] = [(key,) for key in _OF_ZAB if getattr(scenario, key) is not None]
-        given += [("workload",)] if scenario.workload is not msgspec.UNSET else []
-        for path in given:
+        keys: list[Path] = [(key,) for key in _OF_ZAB if getattr(scenario, key) is not None]
+        keys += [("workload",)] if scenario.workload is not msgspec.UNSET else []
+        for path in keys:
             yield path, f"it changes nothing where {Domain.ZAB.otherwise}", f"write {Domain.ZAB.setting}"
     elif setup.grain is Grain.FINE:
-        what = "it changes nothing where elections are explored message by message"
+        problem = "it changes nothing where elections are explored message by message"
         if scenario.elections is not None:
-            yield ("elections",), what, "write grain: oracle, or leave it out: `rounds` bounds the elections"
+            yield ("elections",), problem, "write grain: oracle, or leave it out: `rounds` bounds the elections"
         if scenario.discovery == ONE_STEP:
-            yield ("discovery",), what, "write grain: oracle, or leave it out"
+            yield ("discovery",), problem, "write grain: oracle, or leave it out"
     if scenario.clients is not None and "writes" not in budgets:
         yield ("clients",), "it changes nothing where no client writes", "write workload: {writes: 1}"
     for number, name in enumerate(scenario.variants):
@@ -214,8 +214,8 @@ def why_no_effect(variant: Variant, setup: Setup) -> NoEffect | None:
     if variant is Variant.SYNC_FROM_APPLIED and not setup.zab.asynchronous_commits:
         return NoEffect("it changes nothing where commits are applied immediately", "write commits: async")
     if variant is Variant.TREE_AHEAD_OF_LOG and Variant.SYNC_FROM_APPLIED not in setup.all_variants:
-        what = "it changes nothing where no committed transaction follows a TRUNC"
-        return NoEffect(what, f"add the variant {Variant.SYNC_FROM_APPLIED.value}")
+        reason = "it changes nothing where no committed transaction follows a TRUNC"
+        return NoEffect(reason, f"add the variant {Variant.SYNC_FROM_APPLIED.value}")
     if variant is Variant.DISK_ERROR_KEEPS_TREE and not setup.budgets.full_disks:
         return NoEffect("it changes nothing where no disk fails", "write faults: {full_disks: 1}")
     return None
@@ -251,5 +251,5 @@ def with_release(setup: Setup, release: Release) -> tuple[Setup, Likeness]:
     if not defects:
         raise LikeError(str(release), next(iter(idle.values()), NO_DEFECT))
     names = tuple(defect.value for defect in defects)
-    left_out = {each.value: reason.what for each, reason in idle.items()}
+    left_out = {variant.value: reason.what for variant, reason in idle.items()}
     return _with_all(setup, defects), Likeness(str(release), names, left_out)

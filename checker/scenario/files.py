@@ -47,12 +47,12 @@ class Files:
             raise self._document.error(path, f"no such file: {name!r}", self._similar(name))
         config = parse_zoo_cfg(text, file=name, read=self._text, complete=False)
         if sid not in config.view.members and (config.servers or config.distributed):
-            listed = ", ".join(f"server.{member}" for member in sorted(config.view.members)) or "no server"
-            problem = f"{name} names {listed}, and this is server {sid}"
+            members = ", ".join(f"server.{member}" for member in sorted(config.view.members)) or "no server"
+            problem = f"{name} names {members}, and this is server {sid}"
             raise self._document.error(path, problem, f"name a file with a line server.{sid}")
         # Parsed again with its myid: this finds the mistakes that concern this server only.
-        own = parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
-        return File(name, replace(own.effective_view, addresses=own.peer_addresses if own.distributed else None))
+        conf = parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
+        return File(name, replace(conf.effective_view, addresses=conf.peer_addresses if conf.distributed else None))
 
     def _similar(self, name: str) -> str:
         """Return the advice for an unknown name: similar names, or all names if they are few."""
@@ -78,7 +78,7 @@ def with_needed_addresses(setup: Setup) -> Setup:
     Addresses that make no difference would only distinguish files, and with them states.
     """
     files = [(sid, file.view.addresses) for sid in setup.sids for file in setup.files_of(sid)]
-    if any(not _connect(*one, *other) for one, other in permutations(files, 2) if one[0] != other[0]):
+    if any(not _connect(*first, *second) for first, second in permutations(files, 2) if first[0] != second[0]):
         return setup
 
     def bare(file: File) -> File:
@@ -89,8 +89,8 @@ def with_needed_addresses(setup: Setup) -> Setup:
         for member in setup.members
     )
     plan = tuple(
-        dataclasses.replace(each, file=each.file and bare(each.file)) if isinstance(each, PlannedAction) else each
-        for each in setup.plan
+        dataclasses.replace(step, file=step.file and bare(step.file)) if isinstance(step, PlannedAction) else step
+        for step in setup.plan
     )
     return dataclasses.replace(setup, members=members, plan=plan)
 
@@ -117,4 +117,4 @@ def beside(scenario: FilePath) -> Read:
 
 def names_beside(scenario: FilePath) -> tuple[str, ...]:
     """Return the names of the other files in the folder of a scenario."""
-    return tuple(sorted(each.name for each in scenario.parent.iterdir() if each.is_file() and each != scenario))
+    return tuple(sorted(file.name for file in scenario.parent.iterdir() if file.is_file() and file != scenario))

@@ -90,15 +90,15 @@ class ScenarioKind(ABC, Generic[Keys]):
     def properties(self, registry: Registry[Setup, Fact], setup: Setup) -> Iterator[Property]:
         """The properties of all lists."""
         always = list(registry.defaults(setup)) if self.keys.always is msgspec.UNSET else self.keys.always
-        seen: set[str] = set()
+        names: set[str] = set()
         for kind in Kind:
             items = always if kind is Kind.ALWAYS else getattr(self.keys, kind.value)
             for number, item in enumerate(items or ()):
                 path: Path = (kind.value, position(number))
                 prop = self._property(path, item, kind, registry, setup)
-                if prop.name in seen:
+                if prop.name in names:
                     raise self.document.error(path, f"{prop.name} is there twice", "remove one, or give it a name")
-                seen.add(prop.name)
+                names.add(prop.name)
                 yield prop
 
     def named_properties(self) -> Iterator[Any]:
@@ -128,7 +128,7 @@ class ScenarioKind(ABC, Generic[Keys]):
 
     def variants(self) -> frozenset[Variant]:
         """The known defects and mutants that the scenario reproduces, without the added ones."""
-        valid = [each.value for each in Variant]
+        valid = [variant.value for variant in Variant]
         return frozenset(
             Variant(word(self.document, name, valid, ("variants", position(number))))
             for number, name in enumerate(self.keys.variants)
@@ -167,17 +167,17 @@ class ScenarioKind(ABC, Generic[Keys]):
     def _bytes(self, memory: int | str | None) -> int | None:
         if memory is None:
             return None
-        found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([KMGT]?B)?", str(memory), re.IGNORECASE)
-        number = required_decimal(found[1]) if found is not None else 0
-        if found is None or not number:
+        match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([KMGT]?B)?", str(memory), re.IGNORECASE)
+        number = required_decimal(match[1]) if match is not None else 0
+        if match is None or not number:
             problem = f"{str(memory)[:40]!r} is not a size"
             raise self.document.error(("limits", "memory"), problem, "write it like 500MB or 2GB")
-        return int(number * _UNITS[(found[2] or "B").upper()])
+        return int(number * _UNITS[(match[2] or "B").upper()])
 
     def _expected_verdict(self) -> Verdict | None:
         if self.keys.expect is None:
             return None
-        words = [each.value for each in Verdict if each is not Verdict.ERROR]  # which says nothing about the ensemble
+        words = [kind.value for kind in Verdict if kind is not Verdict.ERROR]  # which says nothing about the ensemble
         if self.keys.expect not in words:
             problem = f"{self.keys.expect[:60]!r} is not a verdict"
             raise self.document.error(("expect",), problem, nearest(self.keys.expect, words))

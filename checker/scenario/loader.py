@@ -60,14 +60,14 @@ def load(path: FilePath, added: Iterable[Variant] = (), like: Release | None = N
         return _model_job(path, frozenset(added), like)
     try:
         text = read_bytes(path, SCENARIO).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-        known = names_beside(path)
+        names = names_beside(path)
     except TooLargeError as error:
         raise ScenarioError(path.name, 0, "", str(error), "name a scenario") from None
     except OSError as error:
         raise ScenarioError(str(path), 0, "", f"it cannot be read ({error.strerror})", "name a file") from None
     except ValueError:
         raise ScenarioError(path.name, 0, "", "it is not a text in UTF-8", "save it as UTF-8") from None
-    return _job(text, beside(path), path.name, known, frozenset(added), like)
+    return _job(text, beside(path), path.name, names, frozenset(added), like)
 
 
 def _model_job(path: FilePath, added: frozenset[Variant], like: Release | None) -> Job:
@@ -99,7 +99,7 @@ def from_source(source: Mapping[str, Json]) -> Job:
     ):
         right = "take the source of a job that was made from a scenario"
         raise ScenarioError(str(file), 0, "source", "this is not a source of a scenario", right)
-    texts = {str(name): each for name, each in files.items() if isinstance(each, str)}
+    texts = {str(name): text_of_file for name, text_of_file in files.items() if isinstance(text_of_file, str)}
     variants = frozenset(variant_named(str(name)) for name in added)
     return _job(text, texts.get, str(file), tuple(texts), variants, None if like is None else like_named(like))
 
@@ -122,8 +122,8 @@ def job_of(source: Any, model: Path | None = None) -> Job:
         if kind == MODEL and model is not None:
             return load(model)
         if kind == MODEL:
-            named = f"{source.get('file')}:{source.get('model')}"
-            right = f"replay FILE --model {named}, or explore {named} --trace FILE"
+            name = f"{source.get('file')}:{source.get('model')}"
+            right = f"replay FILE --model {name}, or explore {name} --trace FILE"
             raise SourceError(f"the trace is of a model in a Python file, whose code runs only if you name it: {right}")
         if kind == REFINED:
             refinement = job_of(source.get("of"), model).refinement

@@ -53,17 +53,17 @@ def is_model(path: Path) -> bool:
 
 def file_of(path: Path) -> Path:
     """The path of the file: without the name of the model."""
-    named = _NAMED.fullmatch(str(path))
-    return path if named is None else Path(named["file"])
+    match = _NAMED.fullmatch(str(path))
+    return path if match is None else Path(match["file"])
 
 
 def load_model(path: Path) -> Job:
     """The job of a model in a Python file, whose code is run. Raises ScenarioError."""
     file = file_of(path)
-    named = _NAMED.fullmatch(str(path))
-    if named is None:
+    match = _NAMED.fullmatch(str(path))
+    if match is None:
         raise ScenarioError(str(path), 0, "", "it is a Python file without the name of a model", f"write {path}:NAME")
-    call = _parsed(named["model"], str(file))
+    call = _parsed(match["model"], str(file))
     text = _text(file)
     module = _imported(file, text)
     value = getattr(module, call.name, None)
@@ -76,7 +76,7 @@ def load_model(path: Path) -> Job:
     source = {
         "kind": KIND,
         "file": file.as_posix(),
-        "model": named["model"],
+        "model": match["model"],
         "line": line,
         "digest": hashlib.sha256(text).hexdigest(),
     }
@@ -145,13 +145,13 @@ def _parsed(text: str, file: str) -> _ModelCall:
             return _ModelCall(expression.id, None, {})
         if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
             arguments = tuple(ast.literal_eval(arg) for arg in expression.args)
-            named = {
+            keywords = {
                 keyword.arg: ast.literal_eval(keyword.value)
                 for keyword in expression.keywords
                 if keyword.arg is not None
             }
-            if len(named) == len(expression.keywords):
-                return _ModelCall(expression.func.id, arguments, named)
+            if len(keywords) == len(expression.keywords):
+                return _ModelCall(expression.func.id, arguments, keywords)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
     raise ScenarioError(file, 0, "", f"{text[:60]!r} is not the name of a model", EXAMPLE)
@@ -217,9 +217,9 @@ def _line_in(file: Path, error: BaseException) -> int:
 def _suggestion(module: ModuleType, name: str) -> str:
     """The advice for an unknown name: a similar one, or all names that may be models."""
     names = [
-        each
-        for each, value in vars(module).items()
-        if not each.startswith("_")
+        key
+        for key, value in vars(module).items()
+        if not key.startswith("_")
         and (isinstance(value, Model) or (callable(value) and getattr(value, "__module__", "") == module.__name__))
     ]
     return nearest(name, names) if names else "define a Model, or a function that returns one"
@@ -250,6 +250,6 @@ _RIGHT = "name a checker.engine.Model, or a function that returns one"
 
 
 def _called(file: str, call: _ModelCall, function: Callable[..., Any]) -> Any:
-    shown = ", ".join([*map(repr, call.arguments or ()), *(f"{name}={value!r}" for name, value in call.named.items())])
-    with _reported(Path(file), f"{call.name}({shown})"):
+    texts = ", ".join([*map(repr, call.arguments or ()), *(f"{name}={value!r}" for name, value in call.named.items())])
+    with _reported(Path(file), f"{call.name}({texts})"):
         return function(*(call.arguments or ()), **call.named)

@@ -58,12 +58,12 @@ class PlanReader:
 
     def _actions(self, entry: PlanEntry, path: Path) -> Iterable[PlannedAction | PlannedReconfig]:
         change = None if entry.reconfig is msgspec.UNSET else self._change(entry, path)
-        given = [name for name in ("restart", "stop", "start") if getattr(entry, name) is not None]
-        given += ["reconfig"] if change is not None else []
-        if len(given) != 1:
+        names = [name for name in ("restart", "stop", "start") if getattr(entry, name) is not None]
+        names += ["reconfig"] if change is not None else []
+        if len(names) != 1:
             right = "write one of restart, stop and start, with the id of a server, or reconfig"
-            raise self._document.error(path, f"{len(given)} actions in one entry", right)
-        (name,) = given
+            raise self._document.error(path, f"{len(names)} actions in one entry", right)
+        (name,) = names
         if change is not None:
             after, self._after = self._after, ()
             yield PlannedReconfig(change, after)
@@ -86,25 +86,25 @@ class PlanReader:
 
     def _change(self, entry: PlanEntry, path: Path) -> MembershipChange:
         """The change of a `reconfig` command. Raises ScenarioError, also for a key that changes nothing there."""
-        here = (*path, "reconfig")
-        written = decode(ReconfigEntry, self._document, entry.reconfig, here)
-        named: list[Sid] = []
-        for key, sids in msgspec.structs.asdict(written).items():
+        place_of_change = (*path, "reconfig")
+        change = decode(ReconfigEntry, self._document, entry.reconfig, place_of_change)
+        members: list[Sid] = []
+        for key, sids in msgspec.structs.asdict(change).items():
             for place, sid in enumerate(sids):
-                there = (*here, key, position(place))
-                check_server(self._document, sid, self._boots_with, there)
-                if sid in named:
-                    raise self._document.error(there, f"server {sid} is named twice", "name each server once")
-                named.append(sid)
-        if not named:
+                place_of_sid = (*place_of_change, key, position(place))
+                check_server(self._document, sid, self._boots_with, place_of_sid)
+                if sid in members:
+                    raise self._document.error(place_of_sid, f"server {sid} is named twice", "name each server once")
+                members.append(sid)
+        if not members:
             raise self._document.error(
-                here, "it names no server", "write {add: [4]}, {observers: [4]} or {remove: [3]}"
+                place_of_change, "it names no server", "write {add: [4]}, {observers: [4]} or {remove: [3]}"
             )
         for key in ("file", "disk", "wait", "like", "variants"):
             if getattr(entry, key):
                 problem = "it changes nothing at a reconfig, which starts no server"
                 raise self._document.error((*path, key), problem, "leave it out")
-        return MembershipChange(frozenset(written.add), frozenset(written.observers), frozenset(written.remove))
+        return MembershipChange(frozenset(change.add), frozenset(change.observers), frozenset(change.remove))
 
 
 def _check_reconfigs(setup: Setup, document: YamlDocument) -> None:
@@ -126,15 +126,15 @@ def _check_reconfigs(setup: Setup, document: YamlDocument) -> None:
 
 def _check_running(setup: Setup, document: YamlDocument) -> None:
     """Reject a plan that stops a stopped server or starts a running one, since it would block forever."""
-    begun = {sid for prologue in setup.prologue for sid in prologue.start}
+    running = {sid for prologue in setup.prologue for sid in prologue.start}
     for member in setup.members:
         first = next((p.action for p in setup.process_actions if p.sid == member.sid), None)
-        if member.sid in begun and first == "start":
+        if member.sid in running and first == "start":
             raise document.error(("plan",), f"server {member.sid} runs already", "stop it first, or restart it")
-        if member.sid in begun and member.late:
+        if member.sid in running and member.late:
             right = "leave out `late`, or start it nowhere"
             raise document.error(("servers", member.sid, "late"), f"the history starts server {member.sid}", right)
         actions = [p.action for p in setup.process_actions if p.sid == member.sid]
-        if any(one == other for one, other in pairwise(actions)):
+        if any(before == second for before, second in pairwise(actions)):
             problem = f"server {member.sid} is stopped or started twice in a row"
             raise document.error(("plan",), problem, "stop and start it in turn")

@@ -77,11 +77,11 @@ def _check_options(scenario: RecipeScenario, document: YamlDocument) -> None:
     for key in COUNTED:
         least, _ = MOST[key]
         if getattr(scenario, key) > least and key not in RECIPES[scenario.recipe].options:
-            others = [name for name, recipe in RECIPES.items() if key in recipe.options]
+            recipes = [name for name, recipe in RECIPES.items() if key in recipe.options]
             problem = (
                 f"a {scenario.recipe} is not taken twice" if key == "again" else f"a {scenario.recipe} has no {key}"
             )
-            raise document.error((key,), problem, f"leave it out, or write recipe: {others[0]}")
+            raise document.error((key,), problem, f"leave it out, or write recipe: {recipes[0]}")
 
 
 def why_no_effect(variant: Variant, setup: RecipeSetup) -> NoEffect | None:

@@ -59,15 +59,15 @@ def script_of(steps: Sequence[Any], pipeline: int = 1) -> Script:
     records = tuple(map(step_of, requests))
     if pipeline > 1 and any(expected):
         raise RequestError(f"pipeline: {pipeline} with expected answers", "leave pipeline out")
-    answers = tuple(expected_of(*each) if each[1] else None for each in zip(records, expected, strict=True))
+    answers = tuple(expected_of(*pair) if pair[1] else None for pair in zip(records, expected, strict=True))
     return Script(records, pipeline, answers if any(answers) else ())
 
 
 def _split(step: Any) -> tuple[Any, str]:
     """A step without its expected answer, and this answer; empty if there is none."""
     if isinstance(step, str) and EXPECTS in step:
-        asked, _, expected = step.partition(EXPECTS)
-        return asked.strip(), expected.strip() or EXPECTS
+        request, _, expected = step.partition(EXPECTS)
+        return request.strip(), expected.strip() or EXPECTS
     if isinstance(step, list) and step and isinstance(step[-1], str) and step[-1].startswith(EXPECTS):
         return step[:-1], step[-1].removeprefix(EXPECTS).strip() or EXPECTS
     return step, ""
@@ -104,7 +104,7 @@ def _request(words: str) -> Record:
         if rest:
             raise RequestError(f"{words!r}", "write close alone")
         return CloseSession()
-    given, paths = dict[str, str](), list[str]()
+    values, paths = dict[str, str](), list[str]()
     rest_of = iter(rest)
     for word in rest_of:
         if not word.startswith("-"):
@@ -113,19 +113,19 @@ def _request(words: str) -> Record:
             takes = f"{name} takes {' and '.join(options.split())}" if options else f"{name} takes no option"
             raise RequestError(f"{words!r}: {name} knows no {word}", takes)
         else:
-            given[word] = next(rest_of, "") if word in _VALUES else word
-    for option in given.keys() & _VALUES.keys():
+            values[word] = next(rest_of, "") if word in _VALUES else word
+    for option in values.keys() & _VALUES.keys():
         pattern, right = _VALUES[option]
-        if not re.fullmatch(pattern, given[option]):
+        if not re.fullmatch(pattern, values[option]):
             raise RequestError(f"{words!r}", right)
     if len(paths) != 1 or fault_of(paths[0]) is not None:
         raise RequestError(f"{words!r}", f"{name} is about one absolute path, like /a")
-    if name == "setAcl" and "-a" not in given:
+    if name == "setAcl" and "-a" not in values:
         raise RequestError(f"{words!r}", "setAcl has the new ACL behind -a, like `-a world:anyone:r`")
-    for one, other in (("-c", "-e"), ("-c", "-s"), ("-c", "-t"), ("-t", "-e")):
-        if one in given and other in given:
-            raise RequestError(f"{words!r}", f"no znode is of both kinds: write {one} or {other}")
-    return make(paths[0], given)
+    for first, second in (("-c", "-e"), ("-c", "-s"), ("-c", "-t"), ("-t", "-e")):
+        if first in values and second in values:
+            raise RequestError(f"{words!r}", f"no znode is of both kinds: write {first} or {second}")
+    return make(paths[0], values)
 
 
 _VALUES = {
@@ -213,26 +213,26 @@ def expected_of(step: tuple[Record, ...], text: str) -> Expected:
         raise RequestError(f"the expected answer {text!r} of a choice", "expect an answer to a single request")
     codes: list[Code] = []
     fields: list[tuple[str, str]] = []
-    for one in text.split("|"):
-        word, *rest = one.split() or [""]
+    for part in text.split("|"):
+        word, *rest = part.split() or [""]
         name = word.lower()
         if name not in CODES:
             raise RequestError(f"unknown error code {word!r}", nearest(word, SPELLED.values()))
         if rest and CODES[name] is not Code.OK:
-            raise RequestError(f"{one.strip()!r}", "only ok is followed by fields, like `ok version=0`")
+            raise RequestError(f"{part.strip()!r}", "only ok is followed by fields, like `ok version=0`")
         codes.append(CODES[name])
-        fields += [_field(each, type(step[0])) for each in rest]
+        fields += [_field(field, type(step[0])) for field in rest]
     return Expected(tuple(codes), tuple(fields))
 
 
 def _field(text: str, request: type[Record]) -> tuple[str, str]:
     """A field of the reply and its value. Raises RequestError."""
     name, equals, value = text.partition("=")
-    known = sorted(fields_of(REPLIES[request])) if request in REPLIES else []
-    if not known:
+    names = sorted(fields_of(REPLIES[request])) if request in REPLIES else []
+    if not names:
         raise RequestError(f"{text!r}: the reply to {request.__name__} has no fields", "write ok alone")
-    if name not in known:
-        raise RequestError(f"{text!r}: the reply to {request.__name__} has no field {name!r}", nearest(name, known))
+    if name not in names:
+        raise RequestError(f"{text!r}: the reply to {request.__name__} has no field {name!r}", nearest(name, names))
     if not equals:
         raise RequestError(f"{text!r}: the value is missing", f"write it behind the name, like `{name}=0`")
     return name, value

@@ -69,11 +69,11 @@ def with_opening(model: Model, entries: list[Any], setup: Setup, document: YamlD
 
 def _choices(entry: OpeningEntry, setup: Setup, document: YamlDocument, path: Path) -> list[Choice]:
     """One choice for each step of an entry other than `settle` and `arrive`, which have none."""
-    given = [name for name in entry.__struct_fields__ if getattr(entry, name) is not None]
-    if len(given) != 1:
+    names = [name for name in entry.__struct_fields__ if getattr(entry, name) is not None]
+    if len(names) != 1:
         right = f"write one of {', '.join(entry.__struct_fields__)}"
-        raise document.error(path, f"{len(given)} things in one entry", right)
-    (name,) = given
+        raise document.error(path, f"{len(names)} things in one entry", right)
+    (name,) = names
     value = getattr(entry, name)
     if name == "planned":
         if not 0 < value <= len(setup.plan):
@@ -123,9 +123,9 @@ def _concerns(move: Move, among: set[Sid]) -> bool:
 
 def _force(model: Model, moves: tuple[Move, ...]) -> Model:
     """The same model, with these as its first moves."""
-    done = Read(OPENING, lambda taken: True if taken == len(moves) else None)
+    at_end = Read(OPENING, lambda taken: True if taken == len(moves) else None)
     actor = Actor(OPENING, (OPENING,), lambda values, _: Outcome((values[0] + 1,)))
-    waiting = [replace(rule, reads=(*rule.reads, done), moves=_without_last(rule.moves)) for rule in model.rules]
+    waiting = [replace(rule, reads=(*rule.reads, at_end), moves=_without_last(rule.moves)) for rule in model.rules]
     return Model(
         model.name,
         (*model.columns, Column(OPENING, 0)),

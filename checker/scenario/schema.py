@@ -178,9 +178,9 @@ def _entry(name: str, section: Section) -> type[msgspec.Struct]:
 
     A budget that may be without limit takes the word `unlimited` too.
     """
-    budgets = [(name, each) for name, each in BUDGETS.items() if each.section is section]
+    budgets = [(name, budget) for name, budget in BUDGETS.items() if budget.section is section]
     return msgspec.defstruct(
-        name, [(name, int | str if each.may_be_unlimited else int, 0) for name, each in budgets], module=__name__
+        name, [(name, int | str if budget.may_be_unlimited else int, 0) for name, budget in budgets], module=__name__
     )
 
 
@@ -222,8 +222,8 @@ def decode(kind: type[T], document: YamlDocument, value: Any, path: Path) -> T:
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
-        what, where, right = _translate(str(error))
-        raise document.error((*path, *where), what, right or _keys_of(fields)) from None
+        problem, place, right = _translate(str(error))
+        raise document.error((*path, *place), problem, right or _keys_of(fields)) from None
 
 
 def _keys_of(fields: tuple[str, ...]) -> str:
@@ -236,7 +236,7 @@ def _instead_of(key: object, kind: type[msgspec.Struct], fields: tuple[str, ...]
         return f"its name is now {FORMER_NAMES[str(key)]}"
     if not issubclass(kind, Common):
         return nearest(key, fields)
-    owners = [name for name, other in KINDS.items() if key in other.__struct_fields__]
+    owners = [name for name, entry in KINDS.items() if key in entry.__struct_fields__]
     if owners:
         return f"it is a key of scenarios with the key {' or '.join(owners)}"
     if key in Scenario.__struct_fields__:
@@ -272,17 +272,17 @@ _FORMS = {
 
 def _translate(message: str) -> tuple[str, Path, str]:
     """A message of msgspec (`Expected ... - at `$.rounds`) in this project's words, its place, and the correct form."""
-    what, _, where = message.partition(" - at `$")
+    problem, _, where = message.partition(" - at `$")
     path: list[str | int] = []
     for name, number in re.findall(r"\.([A-Za-z_]+)|\[(\d+)\]", where):
         path.append(name or position(int(number)))
-    wanted = re.match(r"Expected `([^`]*)`", what)
-    types = [each.strip() for each in wanted[1].split("|")] if wanted else []
+    type_list = re.match(r"Expected `([^`]*)`", problem)
+    types = [word.strip() for word in type_list[1].split("|")] if type_list else []
     forms = [_FORMS[kind] for kind in types if kind in _FORMS]
 
     def translate(match: re.Match[str]) -> str:
-        return " or ".join(_WORDS.get(each.strip(), each) for each in match[1].split("|"))
+        return " or ".join(_WORDS.get(word.strip(), word) for word in match[1].split("|"))
 
-    said = re.sub(r"`([^`]*)`", translate, what).replace("Expected", "expected")
-    said = said.replace("Object missing required field", "it lacks the key")
-    return said, tuple(path), f"write {' or '.join(forms)}" if forms else ""
+    text = re.sub(r"`([^`]*)`", translate, problem).replace("Expected", "expected")
+    text = text.replace("Object missing required field", "it lacks the key")
+    return text, tuple(path), f"write {' or '.join(forms)}" if forms else ""

@@ -35,13 +35,13 @@ def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iter
     if not isinstance(servers, dict | list) or not servers:
         raise document.error(("servers",), "no servers", "write their ids, as [1, 2, 3] or as a map")
     alone = isinstance(servers, list)
-    seen: set[Any] = set()
+    sids: set[Any] = set()
     for number, sid in enumerate(servers):
         path: Path = ("servers", position(number) if alone else sid)
-        if type(sid) is not int or abs(sid) > LARGEST or sid in seen:
+        if type(sid) is not int or abs(sid) > LARGEST or sid in sids:
             problem = f"{str(sid)[:60]!r} is not a server id, or occurs twice"
             raise document.error(path, problem, "write the number in its myid file, once")
-        seen.add(sid)
+        sids.add(sid)
         value = None if alone else servers[sid]
         entry = decode(ServerEntry, document, {} if value is None else value, path)
         name = entry.file or scenario.file
@@ -53,10 +53,10 @@ def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iter
         durable = _durable(document, entry, path, leads_and_follows=leads_and_follows)
         if leads_and_follows and not file.view.standalone:
             _check_epoch(document, durable, path)
-        others = [
-            files.file(other, sid, (*path, "other_files", position(n))) for n, other in enumerate(entry.other_files)
+        extras = [
+            files.file(extra, sid, (*path, "other_files", position(n))) for n, extra in enumerate(entry.other_files)
         ]
-        yield Member(sid, file, durable, entry.late, tuple(others), software_of(entry, document, path) or Software())
+        yield Member(sid, file, durable, entry.late, tuple(extras), software_of(entry, document, path) or Software())
 
 
 def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:
@@ -94,9 +94,9 @@ def _log(document: YamlDocument, entries: list[Any], snapshot: int, path: Path) 
     last = snapshot
     for number, value in enumerate(entries):
         place: Path = (*path, position(number))
-        written = isinstance(value, int | str) and not isinstance(value, bool)
-        entry = LogEntry(value) if written else decode(LogEntry, document, value, place)
-        place = place if written else (*place, "zxid")
+        is_written = isinstance(value, int | str) and not isinstance(value, bool)
+        entry = LogEntry(value) if is_written else decode(LogEntry, document, value, place)
+        place = place if is_written else (*place, "zxid")
         zxid = _zxid(document, entry.zxid, place)
         if not counter_of(zxid):
             right = "write a counter of 1 or more"
@@ -135,14 +135,14 @@ def software_of(entry: ServerEntry | PlanEntry, document: YamlDocument, path: Pa
             defects += defects_of(like_named(entry.like))
         except LikeError as error:
             raise document.error((*path, "like"), error.reason.what, error.reason.right) from None
-    valid = [each.value for each in Variant]
-    named = [
+    valid = [variant.value for variant in Variant]
+    names = [
         Variant(word(document, name, valid, (*path, "variants", position(number))))
         for number, name in enumerate(entry.variants)
     ]
     parts = [f"ZooKeeper {entry.like}"] if entry.like else []
-    parts += [f"variants {variant_names(named)}"] if named else []
-    return Software(" and ".join(parts), frozenset((*defects, *named)))
+    parts += [f"variants {variant_names(names)}"] if names else []
+    return Software(" and ".join(parts), frozenset((*defects, *names)))
 
 
 WhyNoEffect = Callable[[Variant, Setup], NoEffect | None]
@@ -161,10 +161,10 @@ def _defects(releases: Iterable[Software]) -> Iterator[Variant]:
 
 
 def _without(setup: Setup, idle: frozenset[Variant]) -> Setup:
-    left = {release: replace(release, defects=release.defects - idle) for release in setup.releases}
-    members = tuple(replace(member, software=left[member.software]) for member in setup.members)
+    releases = {release: replace(release, defects=release.defects - idle) for release in setup.releases}
+    members = tuple(replace(member, software=releases[member.software]) for member in setup.members)
     plan = tuple(
-        replace(planned, software=left[planned.software])
+        replace(planned, software=releases[planned.software])
         if isinstance(planned, PlannedAction) and planned.software is not None
         else planned
         for planned in setup.plan

@@ -73,7 +73,7 @@ class ServiceKind(ScenarioKind[ServiceScenario]):
                 )
         for number, server in enumerate(keys.at):
             if not 1 <= server <= keys.servers:
-                right = one_of(str(each) for each in range(1, keys.servers + 1))
+                right = one_of(str(sid) for sid in range(1, keys.servers + 1))
                 raise document.error(("at", position(number)), f"unknown server {server}", right)
         if keys.at and len(keys.at) != len(scripts):
             problem = f"{keys.at} names the first server of each of {len(scripts)} clients"
@@ -129,11 +129,11 @@ def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
     yield faults_of(setup.budgets) or "no faults"
     yield f"{setup.servers} servers, " + ("each behind the leader by any time" if setup.lag else "none of which lags")
     if setup.budgets.expiries:
-        told = {
+        texts = {
             Clocks.TRUSTED: "a session expires only while its client knows that it is disconnected",
             Clocks.PAUSED: "a session expires at any time, and its client is told late",
         }
-        yield told[setup.clocks]
+        yield texts[setup.clocks]
     yield "one order of all updates, as Zab gives it; servers neither crash nor lose their leader"
     yield (
         "a client reconnects in one step, its watches with it" if setup.keeps_watches else "watches go with connections"
@@ -144,27 +144,27 @@ def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
 
 def why_no_effect(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> NoEffect | None:
     """The reason why a variant changes nothing in a run, and the correction; None if it may change something."""
-    asked = ScriptSummary.of(scripts)
+    summary = ScriptSummary.of(scripts)
     lag = _unless(setup.lag, "no server lags", "lag: true, and servers: 2")
     lost = _unless(setup.budgets.disconnects, "no connection is lost", "faults: {disconnects: 1}")
-    watched = _unless(asked.watches, "no client watches", "get -w /a")
-    kept = _unless(setup.keeps_watches, "watches go with connections", "keeps_watches: true")
-    ephemeral = _unless(asked.ephemeral, "nothing ephemeral is created", "create -e /a")
-    ends = setup.budgets.expiries or setup.budgets.crashes or asked.closes
+    watched = _unless(summary.watches, "no client watches", "get -w /a")
+    reason = _unless(setup.keeps_watches, "watches go with connections", "keeps_watches: true")
+    ephemeral = _unless(summary.ephemeral, "nothing ephemeral is created", "create -e /a")
+    ends = setup.budgets.expiries or setup.budgets.crashes or summary.closes
     reasons = {
         Variant.STALE_AFTER_MOVING: lag or lost,
         Variant.WATCH_AFTER_DATA: watched,
-        Variant.LOST_WATCH: watched or lost or kept,
+        Variant.LOST_WATCH: watched or lost or reason,
         Variant.WATCH_FIRES_TWICE: watched,
         Variant.EVENTS_OUT_OF_ORDER: watched,
-        Variant.REUSED_SEQUENCE_NUMBER: _unless(asked.sequential, "nothing sequential is created", "create -s /q/n_"),
-        Variant.HALF_A_MULTI: _unless(asked.multi, "there is no multi", "a list of requests as a step"),
+        Variant.REUSED_SEQUENCE_NUMBER: _unless(summary.sequential, "nothing sequential is created", "create -s /q/n_"),
+        Variant.HALF_A_MULTI: _unless(summary.multi, "there is no multi", "a list of requests as a step"),
         Variant.EPHEMERAL_OUTLIVES_SESSION: ephemeral or _unless(ends, "no session ends", "faults: {expiries: 1}"),
         Variant.EPHEMERAL_DIES_WITH_CONNECTION: ephemeral or lost,
-        Variant.TWO_CREATORS: lag or _unless(asked.creates or asked.sequential, "nothing is created", "create /a"),
-        Variant.ANSWERED_BEFORE_COMMIT: lag or _unless(asked.writes, "no client writes", "set /a"),
+        Variant.TWO_CREATORS: lag or _unless(summary.creates or summary.sequential, "nothing is created", "create /a"),
+        Variant.ANSWERED_BEFORE_COMMIT: lag or _unless(summary.writes, "no client writes", "set /a"),
         Variant.REORDERED_REQUESTS: _unless(setup.pipelined, "clients wait for each answer", "pipeline: 2"),
-        Variant.SYNC_WITHOUT_WAITING: lag or _unless(asked.sync, "no client syncs", "sync /a"),
+        Variant.SYNC_WITHOUT_WAITING: lag or _unless(summary.sync, "no client syncs", "sync /a"),
     }
     if variant not in reasons:
         return NoEffect("it is not a variant of the service", "write it in a scenario of an ensemble, or of a recipe")

@@ -45,8 +45,8 @@ class _Writer(yaml.SafeDumper):
 
 def write_yaml(keys: Mapping[str, object]) -> str:
     """The text of a scenario with these keys; those with the value None are left out."""
-    given = {key: value for key, value in keys.items() if value is not None}
-    return yaml.dump(given, Dumper=_Writer, sort_keys=False, default_flow_style=None, width=sys.maxsize)
+    pairs = {key: value for key, value in keys.items() if value is not None}
+    return yaml.dump(pairs, Dumper=_Writer, sort_keys=False, default_flow_style=None, width=sys.maxsize)
 
 
 DEEPEST = 50
@@ -162,7 +162,7 @@ def _value(document: YamlDocument, node: yaml.Node, path: Path) -> Any:
 
 
 def _mapping(document: YamlDocument, node: yaml.MappingNode, path: Path) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+    mapping: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
@@ -172,14 +172,14 @@ def _mapping(document: YamlDocument, node: yaml.MappingNode, path: Path) -> dict
         key = _scalar(document, key_node, path)
         if isinstance(key, bool | float) or key is None:
             key = key_node.value
-        if key in found:
+        if key in mapping:
             earlier = document.lines[(*path, key)]
             raise ScenarioError(
                 document.file, line, shown((*path, key)), "this key is written twice", f"see line {earlier}"
             )
         document.lines[(*path, key)] = line
-        found[key] = _value(document, value_node, (*path, key))
-    return found
+        mapping[key] = _value(document, value_node, (*path, key))
+    return mapping
 
 
 def _scalar(document: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
@@ -270,7 +270,7 @@ def variant_named(name: str) -> Variant:
     try:
         return Variant(name)
     except ValueError:
-        right = nearest(name, [each.value for each in Variant])
+        right = nearest(name, [variant.value for variant in Variant])
         raise VariantError(name[:60], NoEffect("the name is unknown", right)) from None
 
 
