@@ -61,14 +61,7 @@ class Presenter(Protocol):
 
 
 class Refinement(Protocol):
-    """The way to show findings of a coarse job at a finer grain.
-
-    `by_default`: findings are always shown so, because the steps of the coarse job do not fit together.
-    """
-
-    @property
-    def by_default(self) -> bool:
-        """Whether findings are shown so without a request."""
+    """The way to show findings of a coarse job at a finer grain."""
 
     def job(self) -> Job:
         """The finer job."""

@@ -371,7 +371,7 @@ def with_traces(
 
 def _trace(outcome: RunOutcome, job: Job, found: Discovery, *, refine: bool) -> Trace:
     verdict = outcome.judgement.verdict if found.prop.kind is not Kind.SOMETIMES else None
-    if job.refinement is not None and (refine or job.refinement.by_default):
+    if job.refinement is not None and refine:
         try:
             finer, fine = job.refinement.found(found)
         except NotRefinedError as error:

@@ -117,7 +117,7 @@ def _explore(options: argparse.Namespace) -> int:
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
         jobs = [load(path, options.variants, options.like) for path in options.files]
-        handlers = Handlers(zip(map(_walked, jobs), map(_folder_of, options.files), strict=True))
+        handlers = Handlers(zip(jobs, map(_folder_of, options.files), strict=True))
         _begin(handlers, options.trace)
         server = Server(handlers, options.port)
     except (ScenarioError, BadRequestError) as error:
@@ -125,11 +125,6 @@ def _explore(options: argparse.Namespace) -> int:
     except (VariantError, PortError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
     return serve_page(server, browser=not options.no_browser)
-
-
-def _walked(job: Job) -> Job:
-    """The job whose moves a reader walks: the finer one, if the steps of a job do not fit together."""
-    return job.refinement.job() if job.refinement is not None and job.refinement.by_default else job
 
 
 def _begin(handlers: Handlers, trace: Path | None) -> None:

@@ -45,7 +45,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 Row = tuple[Any, ...]
 Unit = tuple[str, str]
@@ -259,8 +259,6 @@ class Property:
 class Model:
     """A system to explore. Raises ModelError if it uses an undefined name, or defines a name twice."""
 
-    assumption: ClassVar[str] = ""
-    """What an answer about all states assumes of the model, and how far that was compared; empty for nothing."""
     name: str
     columns: tuple[Column, ...]
     actors: tuple[Actor, ...]

@@ -181,7 +181,7 @@ class Exploration:
     python_seconds: float = 0.0
     peak_bytes: int = 0  # the largest resident size seen, less the size at the start or the resumption
     reduction: str = ""  # what a symmetric search counts once, or why it cannot; empty for a search that was not asked
-    assumption: str = ""  # of a symmetric search; see `Model.assumption`
+    assumption: str = ""  # of a symmetric search: what it takes for granted, in words
     second: str = ""  # with two engines: what the second one did, and that its answers are the same
     spilled_bytes: int = 0  # of waiting states, written to a temporary file
     compiling: bool = False  # kernels are being compiled, before the end of the first level

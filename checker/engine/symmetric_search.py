@@ -198,6 +198,12 @@ def _path(model: Model, rows: list[Row]) -> tuple[Step, ...]:
     return tuple(path)
 
 
+_LIKELY_CAUSE = (
+    "the likely cause is a comparison of names, a sorted tuple of names (use a frozenset), a number that stands for a "
+    "name, or a script for one of them"
+)
+
+
 def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
     """Compare states of random walks with renamed ones; return how many. Raises ModelError at the first difference."""
     chance, compared, explored = random.Random(seed), set[Row](), searched(model, symmetry)
@@ -227,11 +233,12 @@ def _compare(model: Model, row: Row, following: Iterable[_Following], symmetry: 
         moved = frozenset(
             name for renaming in symmetry.renamings for name, after in renaming.columns.items() if name != after
         )
-        raise ModelError(f"the model is not symmetric: {asymmetry(model, moved, lacks, found)}")
+        raise ModelError(f"the model is not symmetric: {asymmetry(model, moved, lacks, found)}; {_LIKELY_CAUSE}")
     for prop in model.properties:
         if type(answer(model, prop, other)) is not type(answer(model, prop, row)):
             raise ModelError(
-                f"the property {prop.name!r} has different answers for {short(row)} and, renamed, for {short(other)}"
+                f"the property {prop.name!r} has different answers for {short(row)} and, renamed, for {short(other)}; "
+                f"{_LIKELY_CAUSE}"
             )
 
 

@@ -1,10 +1,9 @@
 """A kit for models of actors: state machines, ready-made networks, a register with its judge, and symmetry.
 
 `machines` makes a model of state machines on one of the `networks`, in an `environment` with faults; `actions` has the
-traits and budgets of actions. `register` adds clients with scripts, and the
-property that every history is linearizable. `symmetry` explores one representative of all states that differ only in
-the names of interchangeable actors. The kit knows no ZooKeeper, and it is written on the public names of
-`checker.engine`.
+traits and budgets of actions. `register` adds clients with scripts, and the property that every history is
+linearizable. `symmetry` declares actors that differ only in their names. The kit knows no ZooKeeper, and it is written
+on the public names of `checker.engine`.
 
 Import the names from here, and those of the register from `checker.kit.register`.
 """
@@ -13,7 +12,7 @@ from checker.kit.actions import Action, FaultAction, Traits
 from checker.kit.environment import Environment
 from checker.kit.machines import WAIT, HistoryVariable, Machine, Reaction, network_model, to_each
 from checker.kit.networks import Bag, Network
-from checker.kit.symmetry import SymmetricModel, interchangeable, symmetric
+from checker.kit.symmetry import interchangeable
 
 __all__ = [
     "WAIT",
@@ -25,10 +24,8 @@ __all__ = [
     "Machine",
     "Network",
     "Reaction",
-    "SymmetricModel",
     "Traits",
     "interchangeable",
     "network_model",
-    "symmetric",
     "to_each",
 ]

@@ -271,7 +271,7 @@ def _extent(exploration: Exploration) -> str:
     """The facts about a run without a violation, and no claims beyond them."""
     if exploration.stop is Stop.WITNESSED:
         return f"every witness was found within depth {exploration.depth}, and the search ended there"
-    assumption = exploration.assumption or exploration.model.assumption
+    assumption = exploration.assumption
     space = f"no violation, space exhausted: {exploration.states:,} states"
     extent = f"no violation within depth {exploration.depth}" if exploration.stop is Stop.DEPTH else space
     return f"{extent}; {assumption}" if assumption else extent

@@ -116,7 +116,6 @@ class OracleRefinement:
 
     coarse: Job
     setup: Setup
-    by_default: bool = False
 
     def job(self) -> Job:
         """The job at the fine grain, to replay its runs."""

@@ -24,24 +24,21 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from checker.engine import Discovery, Model, ModelError
-from checker.engine.contract import first_row, short
-from checker.engine.semantics import finding_at
+from checker.engine import Model, ModelError
+from checker.engine.contract import first_row
 from checker.job import Job, Json
 from checker.kit.actions import FAULTS, Faults
 from checker.kit.environment import ENVIRONMENT
-from checker.kit.symmetry import SymmetricModel
 from checker.printable import nearest
 from checker.scenario.yaml_lines import ScenarioError
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
 
-KIND, REFINED = "model", "refined"
-"""The kinds of the source of such a job, and of the source of its finer job."""
+KIND = "model"
+"""The kind of the source of such a job."""
 _NAMED = re.compile(r"(?P<file>.+?\.py):(?P<model>.*)", re.DOTALL)
 EXAMPLE = "write FILE.py:NAME or FILE.py:NAME(ARGUMENTS), with numbers and strings as arguments"
 
@@ -84,16 +81,11 @@ def load_model(path: Path) -> Job:
 
 
 def job_of_model(model: Model, source: Mapping[str, Json]) -> Job:
-    """The job of a model, with the presenter for any model; that of a symmetric model shows runs of its base."""
+    """The job of a model, with the presenter for any model."""
     from checker.present import DefaultPresenter  # noqa: PLC0415 (errors come first)
 
     bounds = tuple(bounds_of(model))
-    job = Job(model.name, model, DefaultPresenter(model), source, bounds=bounds, actions=model.actions)
-    if not isinstance(model, SymmetricModel):
-        return job
-    names = ", ".join(model.group.names)
-    bounds += (f"one representative of the states that differ only in the names of {names}",)
-    return replace(job, bounds=bounds, refinement=UnfoldedRuns(job, model))
+    return Job(model.name, model, DefaultPresenter(model), source, bounds=bounds, actions=model.actions)
 
 
 def bounds_of(model: Model) -> Iterator[str]:
@@ -101,32 +93,6 @@ def bounds_of(model: Model) -> Iterator[str]:
     for column in model.columns:
         if column.name == FAULTS and isinstance(column.initial, Faults):
             yield f"at most {column.initial.left.in_words(ENVIRONMENT) or 'no fault'}"
-
-
-@dataclass(frozen=True)
-class UnfoldedRuns:
-    """The runs of the base of a symmetric model. See `checker.job.Refinement`.
-
-    Two states of a symmetric model that follow each other differ in names as well, so only the base can show a run.
-    """
-
-    coarse: Job
-    model: SymmetricModel
-    by_default: bool = True
-
-    def job(self) -> Job:
-        """The job of the base."""
-        return job_of_model(self.model.base, {"kind": REFINED, "of": self.coarse.source})
-
-    def found(self, found: Discovery) -> tuple[Job, Discovery]:
-        """The same finding at the end of a run of the base. Raises ModelError if the model is not symmetric."""
-        path = self.model.unfold(found.path)
-        finding = finding_at(self.model.base, found.prop, path[-1].row)
-        if finding is None:
-            rows = f"{short(found.path[-1].row)}, and nothing in {short(path[-1].row)}"
-            why = f"the property {found.prop.name!r} finds something in {rows}, which differs in names alone"
-            raise ModelError(f"{why}: the model is not symmetric; explore it without symmetry")
-        return self.job(), Discovery(found.prop, finding, found.depth, path)
 
 
 class _ModelCall(NamedTuple):

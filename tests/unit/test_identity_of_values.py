@@ -39,7 +39,7 @@ from checker.engine.result import disagreements
 from checker.engine.steps import StepProperty
 from checker.explorer.walk import Walks
 from checker.job import Job
-from checker.kit import Bag, Machine, Network, Reaction, network_model, symmetric
+from checker.kit import Bag, Machine, Network, Reaction, network_model
 from checker.kit.register import (
     GetFrom,
     GetReply,
@@ -233,8 +233,6 @@ def test_every_search_refuses_equal_values_of_two_types():
     for explore in (plain.explore, search.explore, lambda _: walked(50), lambda _: next_states(Walks(model))):
         with pytest.raises(ModelError, match="which equals"):
             explore(model)
-    with pytest.raises(ModelError, match="which equals"):
-        plain.explore(symmetric(holding(1, True), ["a", "b"]))
 
 
 def next_states(walks: Walks) -> None:

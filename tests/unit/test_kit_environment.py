@@ -14,10 +14,20 @@ from typing import Any
 
 import pytest
 
-from checker.engine import Discovery, Finding, Model, Property, Read, Stop, plain, search
+from checker.engine import Discovery, Finding, Model, Property, Read, Stop, plain, search, symmetric_search
 from checker.engine.result import disagreements
 from checker.engine.semantics import successors
-from checker.kit import Action, Environment, FaultAction, Machine, Network, Reaction, Traits, network_model, symmetric
+from checker.kit import (
+    Action,
+    Environment,
+    FaultAction,
+    Machine,
+    Network,
+    Reaction,
+    Traits,
+    interchangeable,
+    network_model,
+)
 from checker.present import DefaultPresenter
 from checker.scenario.model_file import job_of_model
 from checker.traces import to_text, trace_of
@@ -102,7 +112,7 @@ def cut_off(links: int) -> Property:
 
 def test_machines_remain_interchangeable_under_faults() -> None:
     model = trio(Environment(crashes=1, restarts=1, cuts=1, partitions=1, heals=1))
-    whole, smaller = search.explore(model), search.explore(symmetric(model, ["a", "b", "c"]))
+    whole, smaller = search.explore(model), symmetric_search.explore(interchangeable(model, ["a", "b", "c"]))
     assert smaller.exhausted
     assert whole.states / 6 <= smaller.states < whole.states / 3
     assert smaller.depth == whole.depth

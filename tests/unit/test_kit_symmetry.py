@@ -4,9 +4,7 @@ The brute force explores the model without symmetry, applies every permutation o
 the smallest ones. It has its own renaming (`relabelled`), by the text of a state.
 """
 
-import re
-from itertools import pairwise, permutations
-from pathlib import Path
+from itertools import chain, permutations, product
 from typing import Any
 
 import pytest
@@ -29,19 +27,14 @@ from checker.engine import (
     Send,
     StepProperty,
     plain,
-    search,
     symmetric_search,
 )
 from checker.engine.contract import described
-from checker.engine.result import disagreements, verdict_disagreements
+from checker.engine.result import verdict_disagreements
 from checker.engine.semantics import successors
-from checker.explorer import BadRequestError, Handlers
-from checker.explorer.walk import LoadRequest, WalkRequest
-from checker.kit import Machine, Network, Reaction, interchangeable, network_model, symmetric, to_each
+from checker.kit import Machine, Network, Reaction, interchangeable, network_model, to_each
 from checker.report.verdict import judge
-from checker.scenario import load
 from checker.scenario.model_file import job_of_model
-from tests.support.command_line import cli
 from tests.unit.test_kit_register import example
 
 
@@ -84,10 +77,9 @@ def classes(model: Model, names: list[str]) -> int:
 def test_two_phase_commit_has_as_many_states_as_classes(managers: int) -> None:
     model = example("two_phase_commit").model(managers)
     names = [f"rm{n}" for n in range(1, managers + 1)]
-    whole, found = plain.explore(model), search.explore(symmetric(model, names))
-    assert found.states == classes(model, names) < whole.states
-    assert {name: each.depth for name, each in found.found.items()} == {n: d.depth for n, d in whole.found.items()}
-    assert disagreements(plain.explore(symmetric(model, names)), found) == []
+    whole, result = plain.explore(model), symmetric_search.explore(interchangeable(model, names))
+    assert result.states == classes(model, names) < whole.states
+    assert verdict_disagreements(result, whole) == []
 
 
 def test_equal_actors_that_cannot_be_exchanged_have_one_representative() -> None:
@@ -106,9 +98,9 @@ def test_equal_actors_that_cannot_be_exchanged_have_one_representative() -> None
         for name in names
     ]
     model = network_model("pointers", machines, links=[])
-    found = plain.explore(symmetric(model, names))
-    assert found.levels == [1, 1, 3, 2]
-    assert found.states == classes(model, names)
+    result = symmetric_search.explore(interchangeable(model, names))
+    assert result.levels == [1, 1, 3, 2]
+    assert result.states == classes(model, names)
 
 
 tables = st.fixed_dictionaries(
@@ -153,10 +145,11 @@ def test_random_symmetric_models_have_as_many_states_as_classes(table: dict[Any,
     whole = plain.explore(model.with_properties(()), limits(3000))
     if not whole.exhausted:
         return
-    assert plain.explore(symmetric(model.with_properties(()), names)).states == classes(model, names)
-    violated, expected = plain.explore(symmetric(model, names)), plain.explore(model)
-    assert {name: each.depth for name, each in violated.found.items()} == {
-        name: each.depth for name, each in expected.found.items()
+    found = symmetric_search.explore(interchangeable(model.with_properties(()), names))
+    assert found.states == classes(model, names)
+    violated, expected = symmetric_search.explore(interchangeable(model, names)), plain.explore(model)
+    assert {name: finding.depth for name, finding in violated.found.items()} == {
+        name: finding.depth for name, finding in expected.found.items()
     }
 
 
@@ -166,50 +159,36 @@ def limits(states: int) -> Any:
     return Limits(states=states)
 
 
-def test_a_run_is_unfolded_to_one_of_the_base() -> None:
-    base = example("two_phase_commit").model(3)
-    model = symmetric(base, ["rm1", "rm2", "rm3"])
-    path = model.unfold(plain.explore(model).found["AllCommitted"].path)
-    assert len(path) == 11
-    assert path[0].row == base.initial()
-    for before, step in pairwise(path):
-        assert (step.move, step.row) in list(successors(base, before.row))
-    assert {path[-1].row[base.index[f"rm{n}"]] for n in (1, 2, 3)} == {"committed"}
+def exchanged_within(names: list[str], *sizes: int) -> list[dict[str, str]]:
+    """The renamings that exchange the first names, then the next ones, and so on."""
+    parts, rest = [], names
+    for size in sizes:
+        parts.append(rest[:size])
+        rest = rest[size:]
+    return [dict(zip(names, chain(*order), strict=True)) for order in product(*map(permutations, parts))]
 
 
-def test_a_property_of_one_name_is_an_error_where_its_run_is_shown() -> None:
-    def up(state: int, _: str) -> Reaction:
-        return Reaction(state + 1)
-
-    machines = [Machine(name, Reaction(0), choices=lambda n: ["up"] * (n < 2), on_choice=up) for name in ("a", "b")]
-    alone = Property("BAlone", (Read("a"), Read("b")), lambda a, b: Finding("b") if (a, b) == (0, 2) else None)
-    model = symmetric(network_model("two", machines, links=[], properties=[alone]), ["a", "b"])
-    job = job_of_model(model, {})
-    assert job.refinement is not None
-    with pytest.raises(ModelError, match=r"'BAlone' finds something in \(0, 2\), and nothing in \(2, 0\)"):
-        job.refinement.found(plain.explore(model).found["BAlone"])
-
-
-def test_properties_can_be_replaced() -> None:
-    model = symmetric(example("two_phase_commit").model(2), ["rm1", "rm2"]).with_properties(())
-    assert plain.explore(model).states == 34
-    assert model.base.properties == ()
+@pytest.mark.parametrize(("managers", "sizes"), [(6, [6]), (7, [4, 3]), (8, [4, 4]), (9, [3, 3, 3])])
+def test_many_names_are_exchanged_within_parts_of_them(managers: int, sizes: list[int]) -> None:
+    """At most 720 renamings: 6!, 4! 3!, 4! 4!, 3! 3! 3!."""
+    names = [f"n{n}" for n in range(managers)]
+    declared = interchangeable(switches(names), names).symmetry
+    assert declared is not None
+    expected = exchanged_within(names, *sizes)
+    assert len(declared.renamings) + 1 == len(expected) <= 720
+    assert {tuple(renaming.columns[name] for name in names) for renaming in declared.renamings} == {
+        tuple(each[name] for name in names) for each in expected
+    } - {tuple(names)}
 
 
-@pytest.mark.parametrize("managers", [2, 3, 4, 5])
-def test_a_declared_symmetry_gives_the_same_classes_by_tables(managers: int) -> None:
-    model = example("two_phase_commit").model(managers)
-    names = [f"rm{n}" for n in range(1, managers + 1)]
-    found = symmetric_search.explore(interchangeable(model, names))
-    expected = search.explore(symmetric(model, names))
-    assert found.levels == expected.levels
-    assert verdict_disagreements(found, expected) == []
+def switches(names: list[str]) -> Model:
+    return network_model("switches", [chooser(name) for name in names], links=[])
 
 
-def test_too_many_names_are_refused() -> None:
-    names = [f"rm{n}" for n in range(1, 8)]
-    with pytest.raises(ModelError, match="7 names have too many renamings; declare at most 6"):
-        interchangeable(example("two_phase_commit").model(7), names)
+def test_seven_names_have_as_many_states_as_classes_under_those_renamings() -> None:
+    """2^7 states; with 4 and 3 names that are exchanged, 5 times 4 numbers of those that are on."""
+    names = [f"n{n}" for n in range(7)]
+    assert symmetric_search.explore(interchangeable(switches(names), names)).states == 5 * 4
 
 
 # -- what is refused -----------------------------------------------------------------------------------------
@@ -221,7 +200,7 @@ def chooser(name: str, start: Any = 0, step: Any = lambda state, choice: Reactio
 
 def refused(model: Model, *names: str) -> str:
     with pytest.raises(ModelError) as raised:
-        plain.explore(symmetric(model, names))
+        symmetric_search.explore(interchangeable(model, names))
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -243,12 +222,12 @@ def test_names_that_cannot_be_interchangeable_are_refused() -> None:
 def test_a_step_that_treats_actors_differently_is_refused() -> None:
     text = refused(pair(step=lambda state, choice: Reaction(2)), "a", "b")
     assert "with other names the action 'go' leads to" in text
-    assert "the model makes a difference between the interchangeable actors" in text
+    assert "the likely cause is a comparison of names" in text
 
 
 def test_a_property_that_treats_actors_differently_is_refused() -> None:
     first = Property("First", (Read("a"),), lambda a: Finding("a goes") if a else None, Kind.SOMETIMES)
-    assert "the property 'First' differs for" in refused(pair(first), "a", "b")
+    assert "the property 'First' has different answers for" in refused(pair(first), "a", "b")
 
 
 @pytest.mark.parametrize("kind", [Kind.EVENTUALLY, Kind.RECOVERABLE])
@@ -257,24 +236,21 @@ def test_liveness_is_refused(kind: Kind) -> None:
     assert "the property 'Live' is one of liveness: symmetry does not" in refused(pair(live), "a", "b")
 
 
-def test_a_property_of_steps_is_refused_by_its_kind_and_judged_by_the_other_symmetry() -> None:
+def test_a_property_of_steps_is_judged_with_symmetry() -> None:
     """Either actor steps from 0 to 1, which is the only step."""
     late = StepProperty.over("Late", ("a", "b"), lambda values, *_: Finding("late") if values != (0,) else None)
-    assert "the property 'Late' is one of steps: " in refused(pair(late), "a", "b")
-    found = symmetric_search.explore(interchangeable(pair(late), ["a", "b"]))
-    assert found.states == 3
-    assert (found.evaluations["Late"].premise, found.found) == (2, {})
+    result = symmetric_search.explore(interchangeable(pair(late), ["a", "b"]))
+    assert result.states == 3
+    assert (result.evaluations["Late"].premise, result.found) == (2, {})
 
 
 def test_a_pass_says_how_far_the_symmetry_was_compared() -> None:
     safe = Property("Safe", (Read("a"), Read("b")), lambda *_: None)
-    model = symmetric(pair(safe), ["a", "b"])
-    for explored in (plain.explore(model), search.explore(model)):
-        told = judge(job_of_model(model, {}), explored).sentence
-        assert told == (
-            "passed: no violation, space exhausted: 3 states; renamed states were taken as alike, and the first 500 "
-            "and one of 16 others were compared"
-        )
+    model = interchangeable(pair(safe), ["a", "b"])
+    sentence = judge(job_of_model(model, {}), symmetric_search.explore(model)).sentence
+    assert sentence == (
+        "passed: no violation, space exhausted: 3 states; renamed states were taken as alike, and 4 were compared"
+    )
 
 
 def test_a_value_that_may_hide_a_name_is_refused() -> None:
@@ -285,54 +261,6 @@ def test_a_value_that_may_hide_a_name_is_refused() -> None:
     text = refused(network_model("opaque", [chooser("a", value), chooser("b", value)]), "a", "b")
     assert "symmetry cannot look for names in" in text
     assert "of the type Opaque; use strings" in text
-
-
-# -- the command line ----------------------------------------------------------------------------------------
-
-
-SYMMETRIC = """\
-from checker.engine import Finding, Property, Read
-from checker.kit import Machine, Reaction, network_model, symmetric
-
-
-def model():
-    def both(*states):
-        return Finding("both have gone") if 0 not in states else None
-
-    names = ["a", "b"]
-    go = lambda state: ["go"] if state == 0 else []
-    machines = [Machine(name, Reaction(0), choices=go, on_choice=lambda s, c: Reaction(1)) for name in names]
-    prop = Property("NotBoth", tuple(Read(name) for name in names), both)
-    return symmetric(network_model("pair", machines, properties=[prop]), names)
-"""
-
-
-def test_a_run_of_a_symmetric_model_is_shown_with_real_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pair.py").write_text(SYMMETRIC)
-    ended = cli("run", "pair.py:model", "--traces", "traces")
-    assert ended.code == 12
-    assert "bounds  one representative of the states that differ only in the names of a, b" in ended.out
-    assert re.search(r"states +3\n", ended.out)
-    assert "step 1: go a; step 2: go b" in ended.out
-    again = cli("replay", "traces/pair-NotBoth.itf.json", "--model", "pair.py:model", "--format", "none")
-    assert (again.code, again.out) == (0, "replayed: 2 steps, and NotBoth again: both have gone\n")
-
-
-def test_the_explorer_walks_through_the_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pair.py").write_text(SYMMETRIC)
-    cli("run", "pair.py:model", "--traces", "traces")
-    symmetric_job = load(Path("pair.py:model"))
-    assert symmetric_job.refinement is not None
-    handlers = Handlers([(symmetric_job.refinement.job(), "here")])
-    saved = LoadRequest("trace", Path("traces/pair-NotBoth.itf.json").read_text("utf-8"))
-    assert handlers.begin_with(saved) == "violated: NotBoth at depth 2"
-    start = handlers.jobs()["start"]
-    view = handlers.walk(WalkRequest(start["job"], tuple(start["path"])))
-    assert view["findings"][0]["property"] == "NotBoth"
-    with pytest.raises(BadRequestError, match=r"or explore pair\.py:model --trace FILE"):
-        Handlers([]).begin_with(saved)
 
 
 def test_the_text_of_a_state_does_not_depend_on_the_order_of_sets() -> None:
@@ -360,22 +288,16 @@ def ring(arrow: str) -> Model:
 
 
 def test_channels_with_arrows_are_renamed() -> None:
-    assert search.explore(symmetric(ring("->"), NAMES_OF_RING)).states == 7
     assert symmetric_search.explore(interchangeable(ring("->"), NAMES_OF_RING)).states == 7
 
 
 NAMES_OF_RING = ("s1", "s2", "s3")
-MADE = {
-    "a symmetric model": lambda model: search.explore(symmetric(model, NAMES_OF_RING)),
-    "a symmetric search": lambda model: symmetric_search.explore(interchangeable(model, NAMES_OF_RING)),
-}
 
 
 @pytest.mark.parametrize("arrow", [" to ", "_", ".", "-"])
-@pytest.mark.parametrize("explore", MADE.values(), ids=MADE)
-def test_the_error_for_another_name_of_a_channel_is_short_and_has_the_right_name(explore: Any, arrow: str) -> None:
+def test_the_error_for_another_name_of_a_channel_is_short_and_has_the_right_name(arrow: str) -> None:
     with pytest.raises(ModelError) as raised:
-        explore(ring(arrow))
+        symmetric_search.explore(interchangeable(ring(arrow), NAMES_OF_RING))
     text = str(raised.value)
     assert len(text) < 1_000
     assert f"The column 's1{arrow}s2' keeps its name although" in text
@@ -385,7 +307,6 @@ def test_the_error_for_another_name_of_a_channel_is_short_and_has_the_right_name
 def test_the_error_for_a_property_has_a_bounded_length() -> None:
     first = Property("First", (Read("s1"),), lambda s: Finding("it sends") if s[0] == "sent" else None, Kind.SOMETIMES)
     model = ring("->").with_properties([first])
-    for explore in MADE.values():
-        with pytest.raises(ModelError, match="the property 'First'") as raised:
-            explore(model)
-        assert len(str(raised.value)) < 1_500
+    with pytest.raises(ModelError, match="the property 'First'") as raised:
+        symmetric_search.explore(interchangeable(model, NAMES_OF_RING))
+    assert len(str(raised.value)) < 1_500
