@@ -302,7 +302,7 @@ def logged(durable: Durable, queue: Sequence[DiskOperation], zxid: int) -> Txn |
     """The transaction of this zxid, on disk or queued; the likely positions are searched first."""
     txns = durable.txns
     behind = durable.last_zxid - zxid  # in a log without gaps
-    if 0 <= behind < len(txns):
+    if behind in range(len(txns)):
         txn = txns[~behind]
         if txn.zxid == zxid:
             return txn
