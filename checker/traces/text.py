@@ -57,7 +57,12 @@ def _steps(trace: Trace, width: int) -> list[str]:
 
 def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]:
     lanes = trace.lanes
-    widths = [digits, captions, *_lane_widths(trace, room)]
+    # A lane gets what its longest line needs, or a share of the room if that is too wide.
+    share = room // len(trace.lanes)
+    needs = [max(len(lane), *(len(" ".join(pieces(step, lane))) for step in trace.steps)) for lane in trace.lanes]
+    spare = sum(max(0, share - need) for need in needs)
+    wide = sum(1 for need in needs if need > share) or 1
+    widths = [digits, captions, *[min(need, share + (spare // wide if need > share else 0)) for need in needs]]
     yield _line(["step".rjust(digits), WHAT, *lanes], widths)
     yield "-+-".join("-" * width for width in widths)
     for step in trace.steps:
@@ -67,15 +72,6 @@ def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]
         for row in range(max(map(len, cells))):
             yield _line([cell[row] if row < len(cell) else "" for cell in cells], widths)
         yield from _turns(trace, step, " " * digits + GAP)
-
-
-def _lane_widths(trace: Trace, room: int) -> list[int]:
-    """The width of each lane: the need of its longest line, or a share of the room if that is too wide."""
-    share = room // len(trace.lanes)
-    needs = [max(len(lane), *(len(" ".join(pieces(step, lane))) for step in trace.steps)) for lane in trace.lanes]
-    spare = sum(max(0, share - need) for need in needs)
-    wide = sum(1 for need in needs if need > share) or 1
-    return [min(need, share + (spare // wide if need > share else 0)) for need in needs]
 
 
 def _list(trace: Trace, digits: int, width: int) -> Iterator[str]:

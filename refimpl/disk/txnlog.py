@@ -206,20 +206,15 @@ def truncate(directory: Path, zxid: int) -> None:
     """
     for first, path in reversed(numbered(directory, PREFIX)):
         if first <= zxid:
-            _cut(path, _end_of(path, first, zxid))
+            end = 0
+            for record in FileScan(path, first):
+                if record.zxid > zxid:
+                    break
+                end = record.end
+            _cut(path, end)
             return
         path.unlink()
         sync_directory(directory)
-
-
-def _end_of(path: Path, first: int, zxid: int) -> int:
-    """Return the offset after the last record that is not above this zxid."""
-    end = 0
-    for record in FileScan(path, first):
-        if record.zxid > zxid:
-            break
-        end = record.end
-    return end
 
 
 def _cut(path: Path, size: int) -> None:

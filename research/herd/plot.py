@@ -37,7 +37,15 @@ def draw(report: Report, file: Path) -> None:
     import matplotlib as mpl  # noqa: PLC0415 - an extra, which the rest does without
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    panels = _panels(report)
+    # The counts are those of the first measured kind, since the model is the same for all kinds.
+    kinds = [kind for kind in report.kinds if any(kind in row.deaths for row in report.rows)]
+    first = kinds[0] if kinds else None
+    suffix = "" if first is None else f" ({first})"
+    panels = [
+        Panel(f"notifications per death{suffix}", _of(Row.notifications, first), lambda row: row.counted.notifications),
+        Panel(f"requests per death{suffix}", _of(Row.requests, first), lambda row: row.counted.requests),
+        *(Panel(f"ms until a new leader knows ({kind})", _of(_milliseconds, kind)) for kind in kinds),
+    ]
     with mpl.rc_context(SETTINGS):
         figure = Figure(figsize=(11, 2.9 * len(panels)), layout="constrained")
         axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
@@ -58,18 +66,6 @@ class Panel(NamedTuple):
     title: str
     measured: Figures
     counted: Figures | None = None
-
-
-def _panels(report: Report) -> list[Panel]:
-    """The counts of the first measured kind, since the model is the same for all kinds; the times of each kind."""
-    kinds = [kind for kind in report.kinds if any(kind in row.deaths for row in report.rows)]
-    first = kinds[0] if kinds else None
-    suffix = "" if first is None else f" ({first})"
-    return [
-        Panel(f"notifications per death{suffix}", _of(Row.notifications, first), lambda row: row.counted.notifications),
-        Panel(f"requests per death{suffix}", _of(Row.requests, first), lambda row: row.counted.requests),
-        *(Panel(f"ms until a new leader knows ({kind})", _of(_milliseconds, kind)) for kind in kinds),
-    ]
 
 
 def _of(figure: Callable[[Row, str], float], kind: str | None) -> Figures:

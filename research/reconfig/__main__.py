@@ -55,7 +55,20 @@ GATED = (TABLE_NAME, "truncated")
 
 def main(arguments: list[str] | None = None) -> int:
     """Carry out the command; return its exit code."""
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m research.reconfig",
+        description="Measure reconfigurations of real servers, and write or check the page of facts.",
+    )
+    names = ", ".join(MEASUREMENTS)
+    parser.add_argument("name", nargs="*", help=f"what to measure (default: all): {names}")
+    parser.add_argument("--release", default=NEWEST, help=f"the release of the servers (default: {NEWEST})")
+    parser.add_argument("--check", type=Path, metavar="PAGE", help="compare the tables with a page of facts")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables into a page of facts")
+    parser.add_argument(
+        "--model", action="store_true", help=f"start no server: compute the table of {TABLE_NAME} by the model"
+    )
+    add_keep(parser)
+    options = parser.parse_args(arguments)
     if reason := _mistake(options) or ("" if options.model else real.available(options.release)):
         return refused(reason, 2)
     if options.model:
@@ -74,23 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
             return max(_compared(options, tables), _compared_with_model(tables))
     except (ServerError, OSError) as error:
         return refused(str(error), 1)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m research.reconfig",
-        description="Measure reconfigurations of real servers, and write or check the page of facts.",
-    )
-    names = ", ".join(MEASUREMENTS)
-    parser.add_argument("name", nargs="*", help=f"what to measure (default: all): {names}")
-    parser.add_argument("--release", default=NEWEST, help=f"the release of the servers (default: {NEWEST})")
-    parser.add_argument("--check", type=Path, metavar="PAGE", help="compare the tables with a page of facts")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables into a page of facts")
-    parser.add_argument(
-        "--model", action="store_true", help=f"start no server: compute the table of {TABLE_NAME} by the model"
-    )
-    add_keep(parser)
-    return parser
 
 
 def _measured(names: tuple[str, ...], bench: FactBench) -> list[FactTable]:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from harness.processes import ServerError, wait_until
 from harness.servers import CREATE, SERVE_SECONDS, WORLD
-from harness.session import Session
 from harness.zoo_cfg import observers_of, voters_of
 from research.reconfig.facts import FactBench, FactTable
 from research.reconfig.servers import ReconfigServers, brief
@@ -50,17 +49,13 @@ class SteadyWriter:
                 try:
                     while not self._stop.is_set():
                         number += 1
-                        number = self._create(session, number)
+                        path = f"/w{number}"
+                        if session.ask(CREATE, path, b"", WORLD, 0).err == 0:
+                            self.moments.append(time.monotonic())
+                            self.acknowledged.append(path)
                 finally:
                     session.drop()
             self._stop.wait(0.005)
-
-    def _create(self, session: Session, number: int) -> int:
-        path = f"/w{number}"
-        if session.ask(CREATE, path, b"", WORLD, 0).err == 0:
-            self.moments.append(time.monotonic())
-            self.acknowledged.append(path)
-        return number
 
     def longest_gap(self, since: float) -> float:
         """The longest time in seconds between two replies, after `since`."""

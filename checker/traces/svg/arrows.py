@@ -200,7 +200,7 @@ class Routes:
             corners = [start, (x1 + side, top), (track, top), (track, low), end]
             if not self._is_free(corners):
                 continue
-            if not self._is_taken(track, top, low):
+            if not any(abs(x - track) < TRACK and top < bottom and begin < low for x, begin, bottom in self._tracks):
                 self._tracks.append((track, top, low))
                 return corners
             shared = shared or corners
@@ -217,9 +217,6 @@ class Routes:
 
     def _is_free(self, corners: Sequence[Point]) -> bool:
         return not any(self._boxes.cross(*part) for part in pairwise(corners))
-
-    def _is_taken(self, track: float, top: float, low: float) -> bool:
-        return any(abs(x - track) < TRACK and top < bottom and begin < low for x, begin, bottom in self._tracks)
 
 
 class Boxes:

@@ -238,7 +238,13 @@ class PictureLayout:
         self.properties = tuple(dict.fromkeys(name for step in trace.steps for name in step.truth))
         self.left = LOOP_WIDTH if trace.loop is not None else EDGE
         self.lanes_left = self.left + NUMBER_WIDTH + CAPTION_WIDTH
-        self.lane_width = self._lane_width()
+        most = max(NARROWEST, min(WIDEST, LANES_WIDTH / len(self.lanes)))
+        words = [f"{name} {value}" for step in self.trace.steps for name, value in _every_change(self.trace, step)]
+        words += [f"m{message.number} {message.text}" for message in self.messages]
+        words += [event.text for step in self.trace.steps for event in step.events if event.kind != "note"]
+        columns = max([*map(cell_len, words), *map(cell_len, self.lanes)], default=0)
+        need = columns * SMALL * MONO + BESIDE + PADDING + CHANNEL + 1
+        self.lane_width = round(max(NARROWEST, min(most, need)))
         self.truths_left = self.lanes_left + len(self.lanes) * self.lane_width + 6
         self.width = self.truths_left + len(self.properties) * TRUTH_WIDTH + EDGE
         names = max((min(NAME_COLUMNS, cell_len(name)) for name in self.properties), default=0)
@@ -260,15 +266,6 @@ class PictureLayout:
     def box_columns(self) -> int:
         """Columns of text in a box."""
         return columns_in(self.lane_width - BESIDE - PADDING - CHANNEL, SMALL, MONO)
-
-    def _lane_width(self) -> float:
-        most = max(NARROWEST, min(WIDEST, LANES_WIDTH / len(self.lanes)))
-        words = [f"{name} {value}" for step in self.trace.steps for name, value in _every_change(self.trace, step)]
-        words += [f"m{message.number} {message.text}" for message in self.messages]
-        words += [event.text for step in self.trace.steps for event in step.events if event.kind != "note"]
-        columns = max([*map(cell_len, words), *map(cell_len, self.lanes)], default=0)
-        need = columns * SMALL * MONO + BESIDE + PADDING + CHANNEL + 1
-        return round(max(NARROWEST, min(most, need)))
 
     def _rows(self) -> Iterator[StepRow]:
         top = self.top

@@ -137,7 +137,10 @@ class Judge:
             case PacketRecord():
                 return self._packet(event)
             case FateRecord():
-                packet = self._held_of(event).popleft()
+                packets = self._held.get((event.connection, event.up))
+                if not packets:
+                    raise ValueError(f"no packet of connection {event.connection} is held in this direction")
+                packet = packets.popleft()
                 if event.delivered and packet is not None:
                     self._deliver(self._stream(event.connection), event, packet)
             case ReplyRecord():
@@ -164,12 +167,6 @@ class Judge:
         if connection not in self._streams:
             raise ValueError(f"connection {connection} has not begun; its open line is missing")
         return self._streams[connection]
-
-    def _held_of(self, event: FateRecord) -> deque[QuorumPacket | None]:
-        packets = self._held.get((event.connection, event.up))
-        if not packets:
-            raise ValueError(f"no packet of connection {event.connection} is held in this direction")
-        return packets
 
     # --- processes and disks
 
