@@ -11,7 +11,7 @@ from checker.engine import Exploration, Limits, Model, Stop, search
 from checker.scenario import bundled
 from tests.support.command_line import cli
 
-FILES = sorted(path for path in bundled() if path.stem in ("r10-leader-last", "r10-wrong-order"))
+FILES = sorted(path for path in bundled() if path.stem in ("r7-worked-example", "r8-last-vote-only"))
 
 
 def pages(gallery: Path) -> list[str]:

@@ -241,15 +241,15 @@ ONE_LINE = {"text", "texts", "dynamic"}
 def test_a_hostile_text_in_any_field_leaves_every_document_as_it_is(
     value: Callable[[], Any], shapes: Callable[[Any], list[Any]], fewest: set[tuple[str, str]]
 ) -> None:
-    covered = set()
-    shapes(value())
-    for place in fields_of(value()):
+    covered, made = set(), value()
+    shapes(made)
+    for place in fields_of(made):
         try:
-            usual = shapes(with_text(value(), place, HARMLESS))
+            usual = shapes(with_text(made, place, HARMLESS))
         except (KeyError, ValueError, StopIteration):
             continue  # a word of the program, not a text: no other word can be there
         text = HOSTILE.replace("\n", " ") if place[1] in ONE_LINE else HOSTILE
-        assert shapes(with_text(value(), place, text)) == usual, place
+        assert shapes(with_text(made, place, text)) == usual, place
         covered.add((place[0].__name__, place[1]))
     assert fewest <= covered
 

@@ -96,6 +96,19 @@ def test_an_error_says_where_what_and_what_would_be_right(text: str, said: str) 
     assert str(error_of(text)) == said
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BASE + "opening: [{crash: 1, cut: [1, 2]}]\n", "s.yaml:3: opening[0]: 2 things in one entry; write one of "),
+        ("file: !!binary eg==\n", "s.yaml:1: file: the tag tag:yaml.org,2002:binary is used here; "),
+        (BASE + "yes: 1\n", "s.yaml:3: yes: unknown key; "),
+    ],
+    ids=["two steps in one", "a tag", "a word of YAML as a key"],
+)
+def test_what_only_yaml_would_understand_is_named(text: str, said: str) -> None:
+    assert str(error_of(text)).startswith(said)
+
+
 def test_what_is_no_yaml_is_told_with_its_line() -> None:
     error = error_of("file: zoo-3.cfg\nservers: [1, 2\n")
     assert (error.file, error.exit_code) == ("s.yaml", 150)
