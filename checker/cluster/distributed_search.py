@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.cluster.part.messages import PartLostError, PartReport, Pieces, Ref, Transport, dealt, joined
-from checker.cluster.part.search_part import row_digest
+from checker.cluster.messages import PartLostError, PartReport, Pieces, Ref, Transport, dealt, joined
 from checker.cluster.saved_search import SavedFinding, SavedFolder, SavedSearchPosition
+from checker.cluster.search_part import row_digest
 from checker.engine.checkpoint.search_checkpoint import FINISHED, kept_note
 from checker.engine.model import Model, ModelError, Row
 from checker.engine.process import Interrupts

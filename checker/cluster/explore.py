@@ -13,9 +13,9 @@ from pathlib import Path
 
 from checker.cluster import Ray
 from checker.cluster.distributed_search import SAVE_EVERY, DistributedSearch
-from checker.cluster.part.search_part import SearchPart
 from checker.cluster.ray_transport import RayTransport, connected
 from checker.cluster.saved_search import SavedFolder
+from checker.cluster.search_part import SearchPart
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.model import Model, ModelError
 from checker.engine.result import SEED, Exploration, Limits

@@ -27,8 +27,8 @@ from typing import Any, TypeVar
 import psutil
 
 from checker.cluster import Ray
-from checker.cluster.part.messages import PartLostError, Ref
-from checker.cluster.part.search_part import SearchPart
+from checker.cluster.messages import PartLostError, Ref
+from checker.cluster.search_part import SearchPart
 from checker.engine.model import ModelError
 from spec.text import required_integer
 

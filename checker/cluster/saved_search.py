@@ -10,10 +10,9 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta, Struct
 
-from checker.cluster.part.messages import Pieces, SavedPart
+from checker.cluster.messages import Pieces, SavedPart
 from checker.engine.checkpoint import Checkpoint, CheckpointError
-from checker.engine.checkpoint.checkpoint_store import HEAD, CheckpointStore
-from checker.engine.checkpoint.head import AGAIN, Count, Identity, Seconds
+from checker.engine.checkpoint.checkpoint_store import AGAIN, HEAD, CheckpointStore, Count, Identity, Seconds
 from checker.engine.checkpoint.search_checkpoint import check_resumption, identity_of
 from checker.engine.model import Model
 from checker.engine.result import Exploration

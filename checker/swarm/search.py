@@ -29,8 +29,7 @@ from checker.engine.model import Kind, Model
 from checker.engine.process import Interrupts
 from checker.engine.result import Limits, Stop
 from checker.swarm.outcome import DEFAULT_DEPTH, SwarmOutcome, WalkCounts
-from checker.swarm.runner import WalkRunner
-from checker.swarm.walker import MOST_WALKS
+from checker.swarm.walker import MOST_WALKS, WalkRunner
 
 SMALLEST_PART, DOUBLINGS = 64, 6  # walks, and how often a part doubles
 SAME_SIZE = 16  # parts of one size

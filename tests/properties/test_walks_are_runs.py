@@ -9,9 +9,9 @@ from checker.engine import Kind, plain
 from checker.engine.result import Limits
 from checker.execution import Deadline
 from checker.swarm.outcome import WalkCounts
-from checker.swarm.runner import WalkRunner
 from checker.swarm.search import Swarm
 from checker.swarm.shorten import Rerun, searched
+from checker.swarm.walker import WalkRunner
 from tests.properties.test_engines_agree import random_model, shapes
 from tests.support.walks import counted, paths_of, recounted
 

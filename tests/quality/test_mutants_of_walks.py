@@ -9,7 +9,7 @@ import pytest
 from checker.engine import ModelError
 from checker.engine.kernels import walk_kernels
 from checker.swarm import walker
-from checker.swarm.runner import WalkRunner
+from checker.swarm.walker import WalkRunner
 from tests.properties.test_engines_agree import random_model
 from tests.support.walks import counted, paths_of, recounted
 

@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 from checker.cluster import distributed_search
 from checker.cluster.distributed_search import DistributedSearch
-from checker.cluster.part.messages import PartLostError, Ref
-from checker.cluster.part.search_part import SearchPart
+from checker.cluster.messages import PartLostError, Ref
+from checker.cluster.search_part import SearchPart
 from checker.engine import Exploration, Limits, Model
 from checker.engine.result import SEED
 from checker.engine.states import frontier, waiting

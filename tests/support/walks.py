@@ -7,7 +7,7 @@ from typing import Any
 from checker.engine import TRIVIAL, Finding, Kind, Model
 from checker.engine.result import Step
 from checker.engine.semantics import answer, successors
-from checker.swarm.runner import WalkRunner
+from checker.swarm.walker import WalkRunner
 
 Path = Sequence[Step]
 

@@ -10,7 +10,7 @@ import pytest
 
 from checker.cluster import Ray, workers_named
 from checker.cluster.explore import explore
-from checker.cluster.part.messages import Pieces, dealt, joined
+from checker.cluster.messages import Pieces, dealt, joined
 from checker.cluster.saved_search import SavedFolder
 from checker.cluster.seeds import for_each_seed
 from checker.engine import (

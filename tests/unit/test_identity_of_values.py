@@ -51,7 +51,7 @@ from checker.kit.register import (
     register_model,
 )
 from checker.present import DefaultPresenter
-from checker.swarm.runner import WalkRunner
+from checker.swarm.walker import WalkRunner
 from checker.traces import replay, trace_of
 from checker.traces.minimise import minimised
 from tests.support.parts import search_in_parts
@@ -166,7 +166,7 @@ def test_a_bag_counts_by_comparison():
 
 def test_a_process_of_a_cluster_refuses_values_that_are_no_data_even_a_single_one():
     """Two processes that each meet one of two such values would give them one fingerprint."""
-    from checker.cluster.part.search_part import PartTables
+    from checker.cluster.search_part import PartTables
 
     with pytest.raises(ModelError, match="values that their texts do not tell apart"):
         PartTables(copies(Decimal), 1).row(copies(Decimal).initial())

@@ -30,7 +30,7 @@ from checker.engine.result import Evaluations, disagreements
 from checker.job import Job, Verdict
 from checker.report.verdict import judge
 from checker.scenario.model_file import job_of_model
-from checker.swarm.runner import WalkRunner
+from checker.swarm.walker import WalkRunner
 from tests.support.parts import search_in_parts, small_rounds
 
 TOP = 4

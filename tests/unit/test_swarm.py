@@ -11,10 +11,9 @@ from checker.engine.result import Limits, Stop
 from checker.execution import Deadline
 from checker.scenario import bundled, load
 from checker.swarm.outcome import REGISTERS, STANDARD_ERROR, WalkCounts, estimate
-from checker.swarm.runner import WalkRunner
 from checker.swarm.search import Swarm, part, safety
 from checker.swarm.shorten import shortened, without_liveness
-from checker.swarm.walker import key_of, mixed, plans
+from checker.swarm.walker import WalkRunner, key_of, mixed, plans
 
 SCENARIOS = {path.stem: path for path in bundled()}
 

@@ -5,7 +5,9 @@ Rules:
 
 - A save never destroys the previous one. Growing files are written only after their valid bytes, and the new save
   becomes valid by renaming the head, after everything is on disk.
-- Every file is checked before it is used: the head by its own checksum and by `head`, the others by the head.
+- Every file is checked before it is used: the head by its own checksum and by its types, the others by the head. A
+  forged head reaches no path, allocation or index unchecked: names come from a fixed set, numbers have bounds, and
+  unknown fields are errors.
 - Data is never executed: files hold numbers, the head is JSON.
 - Only regular files inside the folder are opened: no symbolic link, hard link, FIFO or device is followed.
 - One process uses the folder of a search, if the file system supports locks. On a cluster, each part has files in a
@@ -15,17 +17,128 @@ Rules:
 import fcntl
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar, cast
+from typing import IO, Annotated, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
 from checker.engine.checkpoint import CheckpointError
-from checker.engine.checkpoint.head import AGAIN, LARGEST, FileRecord, Head, SavedSearch, check_counts, decoded
+from checker.engine.result import MOST_SEED
+
+LARGEST = 1 << 28  # bytes of a head; that of a search on a cluster has some for each piece of the level
+AGAIN = "name another folder, or remove this one to begin anew"
+
+Count = Annotated[int, Meta(ge=0, le=(1 << 48))]
+Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+NowName = Annotated[str, Meta(pattern=r"\Anow-[0-9]{1,15}\Z")]
+FileName = Annotated[str, Meta(pattern=r"\A(states|questions|targets|labels|degrees|marks|now-[0-9]{1,15})\Z")]
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+
+
+class FileRecord(Struct, frozen=True, forbid_unknown_fields=True):
+    """The valid bytes of one file, and their SHA-256 in hexadecimal digits."""
+
+    size: Count
+    sha256: Hash
+
+
+class Identity(Struct, frozen=True, forbid_unknown_fields=True):
+    """The properties of a model and an engine that must match before a search is resumed."""
+
+    model: str
+    engine: Hash
+    source: Hash
+    seed: Annotated[int, Meta(ge=0, le=MOST_SEED)]
+
+
+class SavedHit(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A finding: the position of its property, the cells of its row, and the number of its state."""
+
+    position: Count
+    cells: tuple[Count, ...]
+    state: Count
+
+
+class SavedCounts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The counts of a search, or of one part of it; `labels`, `judgements` and `verdicts` are numbers of counters."""
+
+    tables: Hash
+    states: Annotated[int, Meta(ge=1, le=1 << 32)]
+    transitions: Count
+    deadlocks: Count
+    found: list[SavedHit]
+    labels: Count
+    judgements: Count
+    verdicts: Count
+
+
+class SavedSearch(SavedCounts, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The counts of a search. `left` and `next` are rows of the current and of the next level."""
+
+    identity: Identity
+    levels: Annotated[list[Count], Meta(min_length=1)]
+    left: Count
+    next: Count
+    seconds: Seconds
+    python_seconds: Seconds
+
+
+class Head(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole document. `now` is the name of the file that each save writes anew."""
+
+    format: int
+    number: Count
+    now: NowName
+    files: dict[FileName, FileRecord]
+    search: SavedSearch
+
+
+class _Format(Struct):
+    format: int
+
+
+Document = TypeVar("Document", bound=Struct)
+
+_PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
+_FIELD = re.compile(r"(missing required|unknown) field `([^`]*)`")
+
+
+def _fault(error: Exception) -> str:
+    """The sentence for an error of msgspec, which names the field at fault."""
+    if not isinstance(error, msgspec.ValidationError):
+        return "it is not JSON"
+    text = str(error)
+    place = match[1].replace("[...]", "") if (match := _PLACE.search(text)) else ""
+    if field := _FIELD.search(text):
+        name = f"{place}.{field[2]}".removeprefix(".")
+        return f"the field {name} is {'unknown' if field[1] == 'unknown' else 'missing'}"
+    return f"the field {place} is invalid" if place else "it is not an object"
+
+
+def decoded(text: bytes, kind: type[Document], where: str, number: int) -> Document:
+    """The head in a text, in the format of that number. Raises CheckpointError, which names the field at fault."""
+    try:
+        if msgspec.json.decode(text, type=_Format).format != number:
+            raise CheckpointError(f"{where}: it is not in format {number}, which this version reads; {AGAIN}")
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{where}: it is not the head of a checkpoint: {_fault(error)}; {AGAIN}") from None
+
+
+def check_counts(head: Head, where: str) -> None:
+    """Raises CheckpointError for a head that contradicts itself."""
+    if head.now != f"now-{head.number}" or [name for name in head.files if name.startswith("now-")] != [head.now]:
+        raise CheckpointError(f"{where}: its files must include {head.now!r} and no other file now-N; {AGAIN}")
+    saved = head.search
+    if saved.states != sum(saved.levels) + saved.next or saved.left > saved.levels[-1]:
+        raise CheckpointError(f"{where}: its counts of states contradict each other; {AGAIN}")
+
 
 FORMAT = 2
 HEAD, NEW, PREFIX = "checkpoint.json", ".new", "checkpoint-"
@@ -33,7 +146,6 @@ CHUNK = 1 << 22  # bytes read or hashed at a time
 
 Array = np.ndarray[Any, Any]
 Source = Callable[[int], Iterable[Array]]  # the arrays after this number of bytes
-Document = TypeVar("Document", bound=msgspec.Struct)
 
 
 class _ValidBytes(NamedTuple):

@@ -26,8 +26,15 @@ import numpy as np
 
 from checker.engine.arrays import Vector
 from checker.engine.checkpoint import Checkpoint, CheckpointError
-from checker.engine.checkpoint.checkpoint_store import CheckpointStore, Source
-from checker.engine.checkpoint.head import AGAIN, Identity, SavedCounts, SavedHit, SavedSearch
+from checker.engine.checkpoint.checkpoint_store import (
+    AGAIN,
+    CheckpointStore,
+    Identity,
+    SavedCounts,
+    SavedHit,
+    SavedSearch,
+    Source,
+)
 from checker.engine.contract import described
 from checker.engine.evaluator import Hit
 from checker.engine.liveness.graph_liveness import Graph

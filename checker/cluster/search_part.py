@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
-from checker.cluster.part.messages import Candidates, PartHit, PartReport, Pieces, Route, SavedPart
+from checker.cluster.messages import Candidates, PartHit, PartReport, Pieces, Route, SavedPart
 from checker.engine.checkpoint.checkpoint_store import SavedFiles, Source
 from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SavedState
 from checker.engine.contract import described

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from checker.engine.checkpoint.head import Count, FileRecord, SavedCounts
+from checker.engine.checkpoint.checkpoint_store import Count, FileRecord, SavedCounts
 
 Array = np.ndarray[Any, Any]
 
