@@ -9,9 +9,11 @@ Rules of this module:
 Source: `ZooKeeperServer` (standalone).
 """
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from refimpl.clients.backend import ServerStatus
 from refimpl.clients.client_port import ClientPort
@@ -100,3 +102,49 @@ class MemoryServer:
 
 def _now() -> int:
     return time.monotonic_ns() // 1_000_000
+
+
+class Wire(asyncio.Transport):
+    """A transport that records the writes of a connection; a peer that does not read leaves `unread` bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.protocol: Any = None
+        self.written = bytearray()
+        self.writes = 0
+        self.unread = 0
+        self.reading, self.closed, self.ended = True, False, False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+        self.writes += 1
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.ended = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            if self.protocol is not None:
+                self.protocol.connection_lost(None)
+
+    abort = close
+
+    @property
+    def over(self) -> bool:
+        return self.closed or self.ended

@@ -36,54 +36,9 @@ from spec.tree.requests import (
     SetWatches,
     Sync,
 )
-from tests.support.memory_server import MemoryServer
+from tests.support.memory_server import MemoryServer, Wire
 
 EVENT = -1
-
-
-class Wire(asyncio.Transport):
-    """A transport that records the writes of a connection; a peer that does not read leaves `unread` bytes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.protocol: Any = None
-        self.written = bytearray()
-        self.writes = 0
-        self.unread = 0
-        self.reading, self.closed, self.ended = True, False, False
-
-    def write(self, data: Any) -> None:
-        self.written += data
-        self.writes += 1
-
-    def get_write_buffer_size(self) -> int:
-        return self.unread
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def write_eof(self) -> None:
-        self.ended = True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            self.protocol.connection_lost(None)
-
-    abort = close
-
-    @property
-    def over(self) -> bool:
-        return self.closed or self.ended
 
 
 class World:

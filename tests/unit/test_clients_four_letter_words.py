@@ -13,7 +13,7 @@ import pytest
 from refimpl.clients import ClientPort, ClientSettings
 from refimpl.clients.settings import whitelist
 from spec.config.zoo_cfg import parse_zoo_cfg
-from tests.support.memory_server import MemoryServer
+from tests.support.memory_server import MemoryServer, Wire
 
 # The output of ZooKeeper with one client that had created /a and the ephemeral /e, and watched /a and the children of
 # /.
@@ -39,36 +39,6 @@ approximate_data_size open_file_descriptor_count local_sessions uptime max_laten
 ZOO_CFG = "tickTime=2000\ndataDir=/tmp/data\nclientPort=24181\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n"
 
 
-class Wire(asyncio.Transport):
-    """A transport that records the writes of a connection."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written, self.ended = bytearray(), False
-
-    def write(self, data: Any) -> None:
-        self.written += data
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def is_closing(self) -> bool:
-        return self.ended
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def write_eof(self) -> None:
-        self.ended = True
-
-    def close(self) -> None:
-        self.ended = True
-
-    def pause_reading(self) -> None: ...
-    def resume_reading(self) -> None: ...
-    def abort(self) -> None: ...
-
-
 class World:
     """A client port without a socket; `asks` sends first bytes on a new connection and returns the reply."""
 
@@ -89,7 +59,7 @@ class World:
         data = word if isinstance(word, bytes) else word.encode()
         connection, wire = self.connect(40000, data)
         text = wire.written.decode()
-        assert wire.ended
+        assert wire.over
         connection.connection_lost(None)
         return text
 
