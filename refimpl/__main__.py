@@ -27,7 +27,7 @@ EXIT_STOPPED, EXIT_FAILED, EXIT_BAD_CONFIG = 0, 1, 151
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m refimpl",
         description="Run one ZooKeeper-compatible server from its zoo.cfg, until it is interrupted; or, with the word "
@@ -41,7 +41,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code."""
+    """Run the command and return its exit code."""
     _open_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["demo"]:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Opens the null device in the place of closed standard streams: a log or a socket would get what they say."""
+    """Open the null device in the place of closed standard streams: a log or a socket would get what they say."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
     null = os.fdopen(number, "w")
@@ -87,7 +87,7 @@ async def _run(settings: Any, journal: Path | None) -> None:
 
 
 def run_loop(main_task: Coroutine[Any, Any, None]) -> None:
-    """Runs the event loop: uvloop's where it is installed."""
+    """Run the event loop: uvloop's where it is installed."""
     with contextlib.suppress(ImportError):
         import uvloop  # noqa: PLC0415 - it is optional
 

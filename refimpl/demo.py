@@ -32,7 +32,7 @@ PATIENCE = 30.0
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m refimpl demo", description="Start a local ensemble on free ports; Ctrl-C stops it."
     )
@@ -48,7 +48,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the command and returns its exit code."""
+    """Run the command and return its exit code."""
     options = arguments(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -98,7 +98,7 @@ def _run(directory: Path, options: argparse.Namespace) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns free ports, all different. Raises OSError if there are too few."""
+    """Return free ports, all different. Raises OSError if there are too few."""
     ports: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         if len(ports) == count:
@@ -109,7 +109,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def write_configs(directory: Path, clients: Sequence[int], peers: Sequence[int], tick: int) -> list[Path]:
-    """Writes a zoo.cfg and a myid for each server, in separate folders; each server gets two ports of `peers`."""
+    """Write a zoo.cfg and a myid for each server, in separate folders; each server gets two ports of `peers`."""
     count = len(clients)
     lines = [f"server.{n + 1}={LOOPBACK}:{peers[2 * n]}:{peers[2 * n + 1]}" for n in range(count)] if count > 1 else []
     files = []
@@ -143,7 +143,7 @@ def _start(config: Path, journal: bool) -> subprocess.Popen[bytes]:
 
 
 def mode_of(port: int) -> str | None:
-    """Returns a server's mode from `srvr`: leader, follower, observer, standalone; None if it does not serve."""
+    """Return a server's mode from `srvr`: leader, follower, observer, standalone; None if it does not serve."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=2) as asking:
             asking.sendall(b"srvr")
@@ -177,7 +177,7 @@ def _tell_roles(clients: Sequence[int]) -> list[str | None]:
 def _watch(
     clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]], directory: Path, modes: list[str | None]
 ) -> None:
-    """Prints changes of roles and ends of servers, until it is interrupted or all servers have ended."""
+    """Print changes of roles and ends of servers, until it is interrupted or all servers have ended."""
     ended: set[int] = set()
     while len(ended) < len(servers):
         time.sleep(1)

@@ -84,14 +84,14 @@ class EffectExecutor:
         }
 
     def carry_out(self, effects: Effects) -> None:
-        """Carries out effects, in their order. Raises OSError, DataError and ListenError."""
+        """Carry out effects, in their order. Raises OSError, DataError and ListenError."""
         for effect in effects:
             kind = type(effect)
             if kind is not Observe:
                 self._carriers[kind](effect)
 
     def stop(self) -> None:
-        """Stops the timers."""
+        """Stop the timers."""
         for timer in tuple(self._timers):
             self._disarm(timer)
 
@@ -128,7 +128,7 @@ class EffectExecutor:
         self.apply(effect.zxid)
 
     def apply(self, zxid: int) -> None:
-        """Applies the logged transactions up to this zxid that the tree lacks."""
+        """Apply the logged transactions up to this zxid that the tree lacks."""
         if zxid <= self._replica.zxid:
             return
         server = self._node.server
@@ -157,7 +157,7 @@ class EffectExecutor:
                 self._storage.snapshot(self._replica.tree, self._replica.zxid, lambda: self._replica.zxid)
 
     def tree_at(self, zxid: int) -> Tree:
-        """Returns the tree for a snapshot with this zxid: before it serves, a leader sends its whole log.
+        """Return the tree for a snapshot with this zxid: before it serves, a leader sends its whole log.
 
         A background snapshot for the disk must hold committed changes only, so another tree is read in that case.
         """
@@ -179,7 +179,7 @@ class EffectExecutor:
             self.reload()
 
     def _activate(self, view: View) -> None:
-        """Makes a configuration the active one: in the files, for the sockets, and in `/zookeeper/config`."""
+        """Make a configuration the active one: in the files, for the sockets, and in `/zookeeper/config`."""
         assert self._membership is not None  # a standalone server has one configuration
         self._flush_journal()
         self._membership.activate(view)
@@ -191,14 +191,14 @@ class EffectExecutor:
         self._membership.see(view)
 
     def reload(self) -> None:
-        """Reads the tree from the disk again."""
+        """Read the tree from the disk again."""
         loaded = self._storage.load()
         self._replica.replace(loaded.tree, loaded.last_zxid)
 
     # Timers.
 
     def begin_election(self) -> None:
-        """Starts with the shortest time between two votes."""
+        """Start with the shortest time between two votes."""
         self._notification_timeout = FIRST_NOTIFICATION_TIMEOUT
 
     def _arm(self, timer: Timer) -> None:

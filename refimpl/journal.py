@@ -77,7 +77,7 @@ class Journal:
         self._effects = _StructEncoder(digests, _last_zxid)
 
     def begin(self, server: Server, rules: ElectionRules, zab_rules: ZabRules | None) -> None:
-        """Writes the start record, with the contents of the server's disk."""
+        """Write the start record, with the contents of the server's disk."""
         durable = server.durable
         self._number, self._oldest = 0, _oldest(durable.txns)
         self._write(
@@ -101,7 +101,7 @@ class Journal:
         self.flush()
 
     def handled(self, event: Event, effects: Effects, durable: Durable | None = None) -> None:
-        """Writes a step: the event, and its effects.
+        """Write a step: the event, and its effects.
 
         `durable` is the server's state after the step. From it the journal records how much of the log is still in
         memory, on which a choice between DIFF and SNAP depends.
@@ -123,14 +123,14 @@ class Journal:
         self._write(record)
 
     def flush(self) -> None:
-        """Passes all records so far to the operating system. Raises OSError, and keeps the unwritten ones."""
+        """Pass all records so far to the operating system. Raises OSError, and keeps the unwritten ones."""
         while self._buffer:
             count = self._file.write(self._buffer)
             del self._buffer[:count]
         self._fresh = True
 
     def close(self) -> None:
-        """Flushes, and closes the file."""
+        """Flush, and close the file."""
         try:
             self.flush()
         finally:

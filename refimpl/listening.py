@@ -90,7 +90,7 @@ class SmallShare:
         self._free_at = 0.0
 
     def add(self, work: Callable[[], None]) -> None:
-        """Does a piece of work in a later turn of the event loop."""
+        """Do a piece of work in a later turn of the event loop."""
         self._waiting.append(work)
         if self._next is None:
             self._schedule()
@@ -144,7 +144,7 @@ class UnreadOutput(Generic[AnyReader]):
         return slowest
 
     def forget(self, reader: AnyReader) -> None:
-        """Forgets a connection that has ended."""
+        """Forget a connection that has ended."""
         self._total -= self._sizes.pop(reader, 0)
 
     def _count(self, reader: AnyReader) -> None:
@@ -189,7 +189,7 @@ class Listener:
         return number
 
     def close(self) -> None:
-        """Stops listening. Connections that were accepted are not affected."""
+        """Stop listening. Connections that were accepted are not affected."""
         for handle in self._paused.values():
             handle.cancel()
         for listening in self._sockets:
@@ -219,7 +219,7 @@ class Listener:
 
 
 def serve(bound: Iterable[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> Listener:
-    """Listens with a protocol for each connection, as `create_server` does. Raises OSError.
+    """Listen with a protocol for each connection, as `create_server` does. Raises OSError.
 
     A connection that its protocol closes when it is made is closed three turns of the event loop later.
     """

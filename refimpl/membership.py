@@ -65,7 +65,7 @@ class Membership:
         return {server.sid: server for server in (*self._seen, *self._active.servers)}
 
     def activate(self, view: View) -> None:
-        """Makes a configuration the active one, in its file first. Raises OSError and DataError.
+        """Make a configuration the active one, in its file first. Raises OSError and DataError.
 
         One that was seen last, and is later, remains: the server may have acknowledged it.
         """
@@ -88,7 +88,7 @@ class Membership:
         logger.info("server %d: configuration %x is active: %s", self._own, view.version, _listed(ensemble))
 
     def see(self, view: View) -> None:
-        """Writes the configuration that was seen last. Raises OSError."""
+        """Write the configuration that was seen last. Raises OSError."""
         replace_file(system().path(next_file(str(self.zoo_cfg))), [f"{versioned_text(view)}\n".encode()])
         self._last_seen, self._seen = view, ensemble_in(view).servers
 

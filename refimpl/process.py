@@ -73,7 +73,7 @@ _UNLIMITED = 1 << 20
 
 
 def raise_limit() -> int:
-    """Raises the soft limit on open files to the hard one. Returns the number of descriptors of this process."""
+    """Raise the soft limit on open files to the hard one. Return the number of descriptors of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = _UNLIMITED if hard == resource.RLIM_INFINITY else hard
     if soft == resource.RLIM_INFINITY or soft >= target:
@@ -99,7 +99,7 @@ class FailedError(Exception):
 
 
 def read_settings(path: Path) -> Settings:
-    """Reads the settings of a `zoo.cfg`, together with its `myid` and its dynamic file.
+    """Read the settings of a `zoo.cfg`, together with its `myid` and its dynamic file.
 
     Raises ConfigError for mistakes in them, and for a file that cannot be read.
     """
@@ -178,7 +178,7 @@ async def serve(
     stopping: asyncio.Event,
     started: Callable[[Node], None] = lambda _: None,
 ) -> None:
-    """Runs a server until `stopping` is set; `started` gets its node.
+    """Run a server until `stopping` is set; `started` gets its node.
 
     Raises StartError, FailedError, DataError and OSError.
     """

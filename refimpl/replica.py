@@ -58,7 +58,7 @@ class Replica:
         self.replace(tree, zxid)
 
     def replace(self, tree: Tree, zxid: int) -> None:
-        """Replaces the tree with one from the disk or from a leader's snapshot."""
+        """Replace the tree with one from the disk or from a leader's snapshot."""
         self.tree, self.zxid = tree, zxid
         self._digest: int = tree_digest(tree.znodes()) if self._digests else 0
         self._digest_ahead: int = self._digest
@@ -67,7 +67,7 @@ class Replica:
         self.forget_proposals()
 
     def write_configuration(self) -> None:
-        """Writes the active configuration into `/zookeeper/config`."""
+        """Write the active configuration into `/zookeeper/config`."""
         if self._membership is not None:
             text, version = self._membership.text.encode(), self._membership.version
             self.tree.carry_out((configured(self.tree, text, version, system().wall_ms()),))
@@ -106,7 +106,7 @@ class Replica:
         self._ahead[zxid] = outcome, self._digest_ahead
 
     def apply(self, zxid: int, change: Change) -> TxnResult:
-        """Commits a transaction to the tree and returns its outcome."""
+        """Commit a transaction to the tree and return its outcome."""
         ahead = self._ahead.pop(zxid, None)
         if ahead is None:
             outcome = apply(self.tree, zxid, change)
@@ -123,7 +123,7 @@ class Replica:
         return outcome
 
     def _compare(self, zxid: int, digest: TxnDigest | None) -> None:
-        """Compares the digest of the tree after a transaction with that of its leader, if there is one."""
+        """Compare the digest of the tree after a transaction with that of its leader, if there is one."""
         self._fuzzy -= self._fuzzy > 0
         if digest is None or digest.version != VERSION:
             return
@@ -134,7 +134,7 @@ class Replica:
             logger.error("transaction 0x%x: the digest of this tree is not that of its leader", zxid)
 
     def forget_proposals(self) -> None:
-        """Drops the outstanding proposals, because the server has stopped leading."""
+        """Drop the outstanding proposals, because the server has stopped leading."""
         self._ahead: dict[int, tuple[TxnResult, int]] = {}
         self._overlay = Overlay(self.tree)
         self._digest_ahead = self._digest

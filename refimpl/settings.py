@@ -72,7 +72,7 @@ class AdminSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, properties: dict[str, str]) -> AdminSettings:
-        """Reads the keys of zoo.cfg. Raises AdminError."""
+        """Read the keys of zoo.cfg. Raises AdminError."""
         for key in _WITHOUT_TLS:
             if is_true(properties, key):
                 raise AdminError(f"{key}=true: TLS at the AdminServer is not supported; put a TLS proxy before it")

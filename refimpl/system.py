@@ -82,7 +82,7 @@ class System:
         return time.monotonic_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Returns a time in seconds that never goes back, for durations below a millisecond."""
+        """Return a time in seconds that never goes back, for durations below a millisecond."""
         return time.perf_counter()
 
     def wall_ms(self) -> int:
@@ -96,27 +96,27 @@ class System:
         return Path(name)
 
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
-        """Opens a file or a directory, and returns its descriptor. Raises OSError, as all methods below do."""
+        """Open a file or a directory, and return its descriptor. Raises OSError, as all methods below do."""
         return os.open(path, flags | os.O_CLOEXEC, mode)
 
     def close(self, descriptor: int) -> None:
-        """Closes a descriptor."""
+        """Close a descriptor."""
         os.close(descriptor)
 
     def pwrite(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
-        """Writes at an offset; returns the number of bytes written, which may be smaller than that of `data`."""
+        """Write at an offset; return the number of bytes written, which may be smaller than that of `data`."""
         return os.pwrite(descriptor, data, offset)
 
     def ftruncate(self, descriptor: int, size: int) -> None:
-        """Changes the size of a file."""
+        """Change the size of a file."""
         os.ftruncate(descriptor, size)
 
     def fsync(self, descriptor: int) -> None:
-        """Makes a file durable, or the names in a directory."""
+        """Make a file durable, or the names in a directory."""
         os.fsync(descriptor)
 
     def fdatasync(self, descriptor: int) -> None:
-        """Makes the contents of a file durable."""
+        """Make the contents of a file durable."""
         os.fdatasync(descriptor)
 
     def size(self, descriptor: int) -> int:
@@ -124,7 +124,7 @@ class System:
         return os.fstat(descriptor).st_size
 
     def fchmod(self, descriptor: int, mode: int) -> None:
-        """Changes the permissions of a file."""
+        """Change the permissions of a file."""
         os.fchmod(descriptor, mode)
 
     def is_writable(self, directory: Path) -> bool:
@@ -132,7 +132,7 @@ class System:
         return os.access(directory, os.W_OK | os.X_OK)
 
     def lock(self, descriptor: int) -> None:
-        """Locks a directory for this process. Raises BlockingIOError if another one has locked it."""
+        """Lock a directory for this process. Raises BlockingIOError if another one has locked it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     # Sockets.
@@ -142,13 +142,13 @@ class System:
         return socket.getaddrinfo(host, port, **more)
 
     def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
-        """Makes a socket."""
+        """Make a socket."""
         return socket.socket(family, kind, protocol)
 
     # Threads.
 
     def thread(self, name: str) -> Executor:
-        """Makes a thread that does the work it is given, in order."""
+        """Make a thread that does the work it is given, in order."""
         return Thread(name)
 
 

@@ -77,7 +77,7 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
     def of(
         cls, properties: dict[str, str], prefix: str = CLIENTS, wanted_by: str = "secureClientPort is set"
     ) -> TlsSettings:
-        """Reads the settings from zoo.cfg's keys; `wanted_by` says what makes them necessary. Raises TlsError."""
+        """Read the settings from zoo.cfg's keys; `wanted_by` says what makes them necessary. Raises TlsError."""
         for name, feature in _REFUSED.items():
             key = prefix + name
             if properties.get(key, "false").lower() != "false":
@@ -107,13 +107,13 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def context(self) -> ssl.SSLContext:
-        """Returns the context of an accepting port. Raises TlsError if a file is unusable."""
+        """Return the context of an accepting port. Raises TlsError if a file is unusable."""
         context = self._filled(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         context.verify_mode = _VERIFY[self.client_auth]
         return context
 
     def connecting(self, verify_names: bool) -> ssl.SSLContext:
-        """Returns the context of a server that connects to another one.
+        """Return the context of a server that connects to another one.
 
         With `verify_names` the certificate must be for the host that is connected to. Raises TlsError.
         """
@@ -148,7 +148,7 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _reason(error: Exception) -> str:
-    """Returns the cause, without the numbers that OpenSSL adds."""
+    """Return the cause, without the numbers that OpenSSL adds."""
     if isinstance(error, ssl.SSLError):
         return f"OpenSSL cannot use it ({error.reason or 'unreadable, or a wrong password'})"
     if isinstance(error, OSError):
@@ -157,7 +157,7 @@ def _reason(error: Exception) -> str:
 
 
 def _pem_file(properties: dict[str, str], store: str) -> str | None:
-    """Returns the file of a store, which must be PEM by its type, or by its name if no type is given."""
+    """Return the file of a store, which must be PEM by its type, or by its name if no type is given."""
     location, kind = properties.get(f"{store}.location"), properties.get(f"{store}.type")
     if location is None:
         return None
@@ -169,7 +169,7 @@ def _pem_file(properties: dict[str, str], store: str) -> str | None:
 
 
 def _password(properties: dict[str, str], store: str) -> str:
-    """Returns the key store's password; a file with it takes precedence over the password itself, as in ZooKeeper."""
+    """Return the key store's password; a file with it takes precedence over the password itself, as in ZooKeeper."""
     path = properties.get(f"{store}.passwordPath")
     if path is None:
         return properties.get(f"{store}.password", "")
@@ -180,7 +180,7 @@ def _password(properties: dict[str, str], store: str) -> str:
 
 
 def _protocols(properties: dict[str, str], prefix: str) -> tuple[str, ...]:
-    """Returns the TLS versions; ZooKeeper's own default is 1.2 and 1.3."""
+    """Return the TLS versions; ZooKeeper's own default is 1.2 and 1.3."""
     if java := properties.get(f"{prefix}ciphersuites"):
         right = f"name OpenSSL's in {prefix}openssl.ciphersuites"
         raise TlsError(f"{prefix}ciphersuites={java}: Java's names are not understood; {right}")
@@ -218,7 +218,7 @@ class PeerSecurity(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, properties: dict[str, str]) -> PeerSecurity:
-        """Reads the keys of zoo.cfg. Raises TlsError."""
+        """Read the keys of zoo.cfg. Raises TlsError."""
         by_tls, unified = is_true(properties, "sslQuorum"), is_true(properties, "portUnification")
         if not (by_tls or unified):
             return cls()
@@ -248,7 +248,7 @@ class PeerStreams:
         self._contexts = None if security.tls is None else _contexts(security, security.tls)
 
     async def connect(self, protocol: Callable[[], _Protocol], host: str, port: int) -> _Protocol:
-        """Connects, by TLS if `sslQuorum` says so. Raises OSError, and ValueError for a name that is not a host's."""
+        """Connect, by TLS if `sslQuorum` says so. Raises OSError, and ValueError for a name that is not a host's."""
         contexts = self._current() if self._security.connects_by_tls else None
         loop = asyncio.get_running_loop()
         if contexts is None:
@@ -262,7 +262,7 @@ class PeerStreams:
         return peer
 
     def serve(self, bound: Iterable[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> Listener:
-        """Listens with a protocol for each connection, as `refimpl.listening.serve` does. Raises OSError."""
+        """Listen with a protocol for each connection, as `refimpl.listening.serve` does. Raises OSError."""
         if self._security.tls is None:
             return serve(bound, protocol)
         opening: set[asyncio.Task[None]] = set()

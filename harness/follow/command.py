@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(made: Plan, kills: int | None) -> None:
-    """Raises MappingError if the plan is not safe, has no steps, or has a file that cannot be followed here."""
+    """Raise MappingError if the plan is not safe, has no steps, or has a file that cannot be followed here."""
     if made.reconfig_route is not None:
         # A route by reconfig need not be decided; only a violation that was found forbids it.
         if made.reconfig_route.outcome is SafetyVerdict.UNSAFE:

@@ -68,7 +68,7 @@ def _connection(connection: Connection, full: bool) -> dict[str, Any]:
 
 
 def reset(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
-    """Sets the figures of every connection to zero."""
+    """Set the figures of every connection to zero."""
     for connection in view.clients.connections:
         connection.statistics.reset()
     return {}

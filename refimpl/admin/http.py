@@ -72,7 +72,7 @@ class HttpPort:
         self._listener: Listener | None = None
 
     def listen(self) -> None:
-        """Opens the port. Raises OSError, and ValueError for a name that is not a host's."""
+        """Open the port. Raises OSError, and ValueError for a name that is not a host's."""
         bound = bind(self._address.host, self._address.port)
         self._listener = serve(bound, lambda: HttpConnection(self))
 
@@ -90,7 +90,7 @@ class HttpPort:
         return tuple(str(Address(host, self.port)) for host in ("127.0.0.1", "localhost", "::1", self._address.host))
 
     def close(self) -> None:
-        """Closes the port and its connections."""
+        """Close the port and its connections."""
         if self._listener is not None:
             self._listener.close()
         for connection in tuple(self.connections):
@@ -127,7 +127,7 @@ class HttpConnection(asyncio.Protocol):
             self._idle.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Keeps the bytes until the turn of this connection; nothing more is read before it."""
+        """Keep the bytes until the turn of this connection; nothing more is read before it."""
         self._arrived += data
         self._request_turn()
 
@@ -147,7 +147,7 @@ class HttpConnection(asyncio.Protocol):
         self._request_turn()
 
     def abort(self) -> None:
-        """Ends the connection immediately."""
+        """End the connection immediately."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -77,6 +77,6 @@ class AdminPorts:
                 self._open.append(admin)
 
     def close(self) -> None:
-        """Closes the ports and their connections."""
+        """Close the ports and their connections."""
         for port in self._open:
             port.close()

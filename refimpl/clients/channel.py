@@ -77,11 +77,11 @@ class Channel(asyncio.Protocol, ABC):
 
     @abstractmethod
     def work(self) -> None:
-        """Resumes the handling of requests."""
+        """Resume the handling of requests."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Discards all pending requests."""
+        """Discard all pending requests."""
 
     @property
     @abstractmethod
@@ -117,7 +117,7 @@ class Channel(asyncio.Protocol, ABC):
     # Bytes out.
 
     def send(self, data: bytes) -> None:
-        """Queues a packet, which leaves at the end of this turn of the event loop."""
+        """Queue a packet, which leaves at the end of this turn of the event loop."""
         if self.phase is Phase.ENDED:
             return
         if not self._out:
@@ -128,7 +128,7 @@ class Channel(asyncio.Protocol, ABC):
         self._owner.statistics.sent += 1
 
     def flush(self) -> None:
-        """Hands the queued packets to the transport, and resumes requests that waited for it."""
+        """Hand the queued packets to the transport, and resume requests that waited for it."""
         if not self._out or self._transport is None:
             return
         data = b"".join(self._out)
@@ -151,12 +151,12 @@ class Channel(asyncio.Protocol, ABC):
         return self._unwritable or self._held or self._unsent > MAX_BATCH
 
     def hold(self, seconds: float) -> None:
-        """Makes all further answers wait for a time."""
+        """Make all further answers wait for a time."""
         self._held = True
         self._owner.release_after(seconds, self)
 
     def release(self) -> None:
-        """Ends a hold."""
+        """End a hold."""
         self._held = False
         if self.phase is not Phase.ENDED:
             self.work()
@@ -193,7 +193,7 @@ class Channel(asyncio.Protocol, ABC):
         return int(reading) | (4 if self.unread() else 0)
 
     def read_on(self, wanted: bool) -> None:
-        """Resumes or pauses reading from the client."""
+        """Resume or pause reading from the client."""
         if self._transport is None or wanted is not self._paused or self._transport.is_closing():
             return
         self._paused = not wanted
@@ -203,7 +203,7 @@ class Channel(asyncio.Protocol, ABC):
             self._transport.pause_reading()
 
     def finish(self, reason: str) -> None:
-        """Ends the connection so that the client can read the last answer.
+        """End the connection so that the client can read the last answer.
 
         A socket that is closed with unread input resets the connection, and the client may lose output. The client
         therefore gets time to close first; its further input is discarded.
@@ -219,19 +219,19 @@ class Channel(asyncio.Protocol, ABC):
         self._owner.linger(self.number)
 
     def refuse(self, reason: str) -> None:
-        """Ends the connection of a client that sent something invalid, and logs the reason."""
+        """End the connection of a client that sent something invalid, and log the reason."""
         if self.phase is not Phase.ENDED:
             logger.warning("%s: disconnected: %s", self, reason)
         self.end(reason)
 
     def end(self, reason: str) -> None:
-        """Ends the connection after all output is written."""
+        """End the connection after all output is written."""
         if self.phase is not Phase.ENDED:
             self._leave(reason)
         self._close()
 
     def abort(self) -> None:
-        """Ends the connection immediately."""
+        """End the connection immediately."""
         if self.phase is not Phase.ENDED:
             self._leave("aborted")
         if self._transport is not None:

@@ -70,7 +70,7 @@ class Acceptor:
         self._opening: set[asyncio.Task[None]] = set()
 
     def listen(self) -> None:
-        """Opens the ports. Raises ListenError, and TlsError for a TLS file that cannot be used."""
+        """Open the ports. Raises ListenError, and TlsError for a TLS file that cannot be used."""
         settings = self._settings
         context = settings.tls.context() if settings.tls else None
         if settings.address is not None:
@@ -79,7 +79,7 @@ class Acceptor:
             self._listen(settings.secure_address, context)
 
     def close(self) -> None:
-        """Closes the ports, and the connections whose handshake is not complete."""
+        """Close the ports, and the connections whose handshake is not complete."""
         for listener in self._listeners:
             listener.close()
         for opening in tuple(self._opening):
@@ -165,7 +165,7 @@ class ClientPort:
     # Calls of the core.
 
     async def start(self) -> None:
-        """Opens the ports. Raises ListenError, and TlsError for a TLS file that cannot be used."""
+        """Open the ports. Raises ListenError, and TlsError for a TLS file that cannot be used."""
         self._loop = asyncio.get_running_loop()
         self._acceptor = Acceptor(self)
         try:
@@ -176,7 +176,7 @@ class ClientPort:
         self._tick()
 
     async def close(self) -> None:
-        """Closes the ports and all connections."""
+        """Close the ports and all connections."""
         if self._ticking is not None:
             self._ticking.cancel()
         if self._acceptor is not None:
@@ -265,7 +265,7 @@ class ClientPort:
         self._silent.update(connection.number, connection.timeout, self._time.at(self.now))
 
     def forget(self, connection: Connection) -> None:
-        """Removes a connection and its watches; its session lives until it expires."""
+        """Remove a connection and its watches; its session lives until it expires."""
         if self._connections.pop(connection.number, None) is None:
             return
         self._silent.remove(connection.number)
@@ -276,7 +276,7 @@ class ClientPort:
             self._forget_address(connection.address)
 
     def release_after(self, seconds: float, channel: Channel) -> None:
-        """Releases a connection after a time. One that ends earlier counts for its address until then."""
+        """Release a connection after a time. One that ends earlier counts for its address until then."""
         assert self._loop is not None
         self._loop.call_later(seconds, self._release, channel)
 
@@ -291,7 +291,7 @@ class ClientPort:
             del self._of_address[address]
 
     def linger(self, number: int) -> None:
-        """Gives the client of a finished connection time to close it."""
+        """Give the client of a finished connection time to close it."""
         self._turn()
         self._silent.update(number, _LINGER, self._time.at(self.now))
 
@@ -308,14 +308,14 @@ class ClientPort:
         return self.backend.read_only(session) if self.backend is not None else None
 
     def open_session(self, connection: Connection) -> None:
-        """Creates a session for this connection."""
+        """Create a session for this connection."""
         assert self.backend is not None
         session, self._next_session = self._next_session, next_session_id(self._next_session)
         self._attach(connection, session)
         self.backend.write(Request(session, 0, CreateSession(connection.timeout)))
 
     def renew_session(self, connection: Connection, session: SessionId) -> None:
-        """Attaches an existing session to this connection, and ends its older connection here."""
+        """Attach an existing session to this connection, and end its older connection here."""
         assert self.backend is not None
         older = self._sessions.get(session)
         if older is not None:
@@ -324,7 +324,7 @@ class ClientPort:
         self.backend.revalidate(session, connection.timeout)
 
     def forward(self, connection: Connection, pending: PendingRequest) -> None:
-        """Passes a write or a sync to the core; a read behind it waits in the connection."""
+        """Pass a write or a sync to the core; a read behind it waits in the connection."""
         assert self.backend is not None
         if pending.route is Route.SYNC:
             self.backend.sync(connection.session, pending.xid)
@@ -332,11 +332,11 @@ class ClientPort:
             self.backend.write(Request(connection.session, pending.xid, pending.record, pending.auth))
 
     def answer(self, connection: Connection, pending: PendingRequest) -> Reply:
-        """Answers any other request from the current tree."""
+        """Answer any other request from the current tree."""
         return self.processor.answer(connection, pending, self.backend.tree if self.backend is not None else None)
 
     def answered(self, connection: Connection, pending: PendingRequest, zxid: int, arrived: int) -> None:
-        """Counts an answered request."""
+        """Count an answered request."""
         time = self.now
         operation = OPERATION_OF.get(type(pending.record), "NA")
         connection.statistics.answered(operation, pending.xid, zxid, arrived, time)

@@ -184,7 +184,7 @@ class Connection(Channel):
             self._owner.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Decodes bytes from the client."""
+        """Decode bytes from the client."""
         if self.phase is Phase.ENDED:
             return
         self._owner.heard(self)
@@ -208,7 +208,7 @@ class Connection(Channel):
     # The first bytes: a four-letter word or a ConnectRequest.
 
     def _opened(self, data: bytes) -> bytes | None:
-        """Returns the first bytes of a frame; None while they are incomplete, and for a four-letter word."""
+        """Return the first bytes of a frame; None while they are incomplete, and for a four-letter word."""
         opening = (self._opening or b"") + data
         if len(opening) < WORD_LENGTH:
             self._opening = opening
@@ -247,7 +247,7 @@ class Connection(Channel):
                 self._owner.renew_session(self, session)
 
     def established_as(self, valid: bool) -> None:
-        """Sends the ConnectResponse; ends the connection if the session is invalid."""
+        """Send the ConnectResponse; end the connection if the session is invalid."""
         read_only = None if self._old_client else self._read_only
         if not valid:
             self.send(encode_connect_response(ConnectResponse(0, 0, _NO_PASSWORD, read_only)))
@@ -262,7 +262,7 @@ class Connection(Channel):
     # Requests.
 
     def work(self) -> None:
-        """Sends pending answers and handles pending requests within the bounds of this client."""
+        """Send pending answers and handle pending requests within the bounds of this client."""
         if self._working:
             return
         self._working = True
@@ -296,7 +296,7 @@ class Connection(Channel):
         )
 
     def drop(self) -> None:
-        """Discards all pending requests."""
+        """Discard all pending requests."""
         self._owner.in_process -= len(self.waiting)
         self._owner.bytes_in_process -= self._waiting_bytes
         self._waiting_bytes = 0
@@ -344,7 +344,7 @@ class Connection(Channel):
     def settled(
         self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
     ) -> None:
-        """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it.
+        """Answer a request whose transaction is applied or whose sync is complete, and the requests behind it.
 
         A sync with another code than OK is refused with it.
         """

@@ -119,7 +119,7 @@ class FinalProcessor:
         return code, reply
 
     def fire(self, events: Iterable[Event]) -> None:
-        """Sends events to their watchers, except to clients that are not allowed to read the znode of the event."""
+        """Send events to their watchers, except to clients that are not allowed to read the znode of the event."""
         if self._watches.is_empty:
             return
         for event in events:
@@ -132,7 +132,7 @@ class FinalProcessor:
                     connection.send(packet)
 
     def forget(self, connection: Connection) -> None:
-        """Removes the watches of a connection that has ended."""
+        """Remove the watches of a connection that has ended."""
         self._watches.forget(connection)
 
     @property
@@ -148,7 +148,7 @@ class FinalProcessor:
         return (Code.OK if _add(connection, gained) else Code.AUTH_FAILED), None
 
     def _continue_sasl(self, connection: Connection, request: Sasl, _tree: Tree | None) -> Reply:
-        """Continues the SASL exchange of a connection; without users an empty answer says that it goes nowhere."""
+        """Continue the SASL exchange of a connection; without users an empty answer says that it goes nowhere."""
         passwords = self._auth.passwords
         if passwords is None:
             return Code.OK, SaslReply(None)
@@ -203,7 +203,7 @@ class FinalProcessor:
 
 
 def _add(connection: Connection, gained: tuple[Id, ...]) -> bool:
-    """Adds identities to a connection; returns False, and adds none, if they are too many.
+    """Add identities to a connection; return False, and add none, if they are too many.
 
     A leader would end the connection with this server, which would affect every client here.
     """

@@ -92,7 +92,7 @@ class FourLetterWords:
         }
 
     def answer(self, connection: Connection, opening: bytes) -> bool:
-        """Answers a four-letter word and ends the connection; returns whether it began with one."""
+        """Answer a four-letter word and end the connection; return whether it began with one."""
         word = "telnet close" if opening[:4] == _TELNET_CLOSE else opening[:4].decode("latin-1")
         if word not in self._always and word not in self._serving and word != "stmk":
             return False
@@ -252,7 +252,7 @@ def _hexadecimal(session: int) -> str:
 
 
 def _date(seconds: float) -> str:
-    """Formats a date as Java does."""
+    """Format a date as Java does."""
     return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(seconds))
 
 
@@ -261,7 +261,7 @@ def _socket(connection: Connection) -> str:
 
 
 def _brief(connection: Connection) -> str:
-    """Formats a connection as `stat` does, without the closing bracket."""
+    """Format a connection as `stat` does, without the closing bracket."""
     statistics = connection.statistics
     return (
         f" {_socket(connection)}[{connection.interest():x}](queued={len(connection.waiting)}"
@@ -285,7 +285,7 @@ def _full(connection: Connection) -> str:
 
 @cache
 def version_text() -> str:
-    """Returns ZooKeeper's version, then this package's, then its installation time; tools parse the beginning."""
+    """Return ZooKeeper's version, then this package's, then its installation time; tools parse the beginning."""
     try:
         ours = version("quorate")
     except PackageNotFoundError:

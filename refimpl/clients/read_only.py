@@ -92,7 +92,7 @@ class ReadOnlyService:
         return ReadOnlyRules(self._local_sessions, is_global=self.tree.timeout(session) is not None)
 
     def write(self, request: Request) -> None:
-        """Opens or closes a local session; refuses any other request."""
+        """Open or close a local session; refuse any other request."""
         time, session, record = system().monotonic_ms(), request.session, request.record
         if isinstance(record, CreateSession):
             self._sessions.update(session, record.time_out, time)
@@ -107,11 +107,11 @@ class ReadOnlyService:
             self._answer(Change(session, request.cxid, system().wall_ms(), ErrorTxn(refused)), TxnResult(code=refused))
 
     def sync(self, session: SessionId, cxid: int) -> None:
-        """Refuses a sync, because the server has no leader."""
+        """Refuse a sync, because the server has no leader."""
         asyncio.get_running_loop().call_soon(self._clients.synced, session, cxid, Code.NOT_READONLY)
 
     def revalidate(self, session: SessionId, timeout: int) -> None:
-        """Answers whether a local session is alive."""
+        """Answer whether a local session is alive."""
         self._sessions.expired(system().monotonic_ms())
         valid = session in self._sessions
         self.touch(session, timeout)

@@ -131,12 +131,12 @@ class Storage:
     # Writing.
 
     def start(self, done: Callable[[int], None], failed: Callable[[OSError], None]) -> None:
-        """Begins to write; see `SyncThread`."""
+        """Begin to write; see `SyncThread`."""
         self._thread = SyncThread(self._log, self._loop, done, failed)
         self._thread.start()
 
     def stop(self) -> None:
-        """Completes the pending work, then ends."""
+        """Complete the pending work, then end."""
         self._cancel_snapshot()
         if self._thread is not None:
             self._thread.stop()
@@ -145,7 +145,7 @@ class Storage:
             system().close(lock)
 
     def append(self, txn: Txn) -> None:
-        """Queues a transaction for the log."""
+        """Queue a transaction for the log."""
         payload = self.encoder.taken(txn.zxid, change_of(txn.value))
         size, (_, smallest, largest) = len(payload), self.record_sizes
         if not smallest <= size <= largest:
@@ -156,18 +156,18 @@ class Storage:
         self._gathered.append((txn.zxid, payload))
 
     def release(self) -> None:
-        """Hands the gathered records to the log; the journal has them already."""
+        """Hand the gathered records to the log; the journal has them already."""
         if self._gathered:
             self._started_thread().append(*self._gathered)
             self._gathered.clear()
 
     def flush(self) -> None:
-        """Waits until all requested work is durable. Raises OSError."""
+        """Wait until all requested work is durable. Raises OSError."""
         self.release()
         self._started_thread().flush()
 
     def take_snapshot(self, tree: Tree, zxid: int) -> None:
-        """Queues the replacement of the disk contents by a tree, which must not change meanwhile."""
+        """Queue the replacement of the disk contents by a tree, which must not change meanwhile."""
 
         def replace() -> None:
             snapshot.save(self._snapshots, tree, zxid)
@@ -181,13 +181,13 @@ class Storage:
         self._started_thread().call(replace)
 
     def truncate(self, zxid: int) -> None:
-        """Drops everything beyond a zxid, before it returns. Raises TruncationError and OSError."""
+        """Drop everything beyond a zxid, before it returns. Raises TruncationError and OSError."""
         self._cancel_snapshot()
         self.flush()
         database.truncate(self._settings.data_dir, self._log, zxid)
 
     def write_epochs(self, accepted: int, current: int) -> None:
-        """Makes both epochs durable before it returns. Raises OSError."""
+        """Make both epochs durable before it returns. Raises OSError."""
         epochs.save_accepted(self._snapshots, accepted)
         epochs.save_current(self._snapshots, current)
 
@@ -235,12 +235,12 @@ class Storage:
             raise
 
     def _cancel_snapshot(self) -> None:
-        """Cancels a background snapshot, whose tree is about to be replaced; it does not get its name."""
+        """Cancel a background snapshot, whose tree is about to be replaced; it does not get its name."""
         if self._writing is not None:
             self._writing.cancel()
 
     def purge(self) -> None:
-        """Removes old snapshots and logs (`autopurge`)."""
+        """Remove old snapshots and logs (`autopurge`)."""
         try:
             removed = purge(self._settings.data_dir, self._settings.log_dir, self._settings.snapshots_kept)
         except OSError as error:

@@ -19,7 +19,7 @@ class QuorumCore(Core, Protocol):
 
     @property
     def encoder(self) -> TxnEncoder:
-        """Encodes transactions, for the log and for learners."""
+        """Encode transactions, for the log and for learners."""
 
     @property
     def role(self) -> LeaderRole | LearnerRole | None:
@@ -30,13 +30,13 @@ class QuorumCore(Core, Protocol):
         """The zxid of the last transaction applied to the tree."""
 
     def lose_leader(self) -> bool:
-        """Handles the loss of the leader; returns False if that is impossible now."""
+        """Handle the loss of the leader; return False if that is impossible now."""
 
     def tree_at(self, zxid: int) -> Tree:
-        """Returns the tree for a snapshot with this zxid."""
+        """Return the tree for a snapshot with this zxid."""
 
     def install_snapshot(self, tree: Tree, zxid: int) -> None:
-        """Replaces the tree with that of the leader."""
+        """Replace the tree with that of the leader."""
 
 
 class ElectionPort(Protocol):

@@ -123,7 +123,7 @@ def send(
 
 
 def establish(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Channel:
-    """Opens the connection: the queued message is sent first, or the last message again if nothing is queued.
+    """Open the connection: the queued message is sent first, or the last message again if nothing is queued.
 
     A channel that is already OPEN does not change. Raises ValueError when the channel is DEAD.
     """
@@ -137,7 +137,7 @@ def establish(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Channel:
 
 
 def deliver(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Delivery | None:
-    """Delivers the oldest message in flight; None if nothing is in flight.
+    """Deliver the oldest message in flight; None if nothing is in flight.
 
     The queued message takes its place if there is a socket.
     """
@@ -189,7 +189,7 @@ def _closed(channel: Channel, before: Status) -> Channel:
 
 
 def _transmit(channel: Channel, message: Message, rules: ChannelRules) -> Channel:
-    """Puts a message in flight, or into the queue when the capacity is reached."""
+    """Put a message in flight, or into the queue when the capacity is reached."""
     if rules.merge_repeats and channel.queued is None and channel.in_flight[-1:] == (message,):
         return replace(channel, last=message if rules.resend else None)
     if len(channel.in_flight) >= rules.capacity:

@@ -379,7 +379,7 @@ def _decide(peer: Peer, vote: Vote, election_round: int) -> Progress:
 
 
 def _count_own(peer: Peer, election: Election) -> Election:
-    """Counts after a server's own notification has come back; only a voter sends one to itself.
+    """Count after a server's own notification has come back; only a voter sends one to itself.
 
     For a lone voter this is the whole election. Later, it is what notices again that a quorum agrees after
     FinalizeWait was cancelled.
