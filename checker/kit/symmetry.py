@@ -51,7 +51,7 @@ def interchangeable(model: Model, names: Iterable[str]) -> Model:
         exchange = {one: other, other: one}
         if _row_after(model, first, exchange) != first:
             raise ModelError(f"{one!r} and {other!r} are not interchangeable: their first states differ")
-    orders = product(*map(permutations, _parts(chosen)))
+    orders = product(*map(permutations, _groups_of(chosen)))
     exchanges = (dict(zip(chosen, chain(*order), strict=True)) for order in orders)
     renamings = (
         Renaming(_columns_after(model, names), partial(renamed, names=names))
@@ -61,7 +61,7 @@ def interchangeable(model: Model, names: Iterable[str]) -> Model:
     return model.with_symmetry(Symmetry(tuple(renamings)))
 
 
-def _parts(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _groups_of(names: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The fewest parts of the names, of sizes as equal as possible, whose renamings are not too many."""
     for count in range(1, len(names) + 1):
         sizes = [len(names) // count + (place < len(names) % count) for place in range(count)]
