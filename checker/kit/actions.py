@@ -161,18 +161,18 @@ def faults_actor() -> Actor:
 
     def step(values: tuple[Any, ...], spent: Spend) -> Outcome | None:
         faults: Faults = values[0]
-        left, late, down = faults.left, faults.late, faults.down
+        budgets, late, down = faults.left, faults.late, faults.down
         if spent.budget is not None:
-            available = getattr(left, spent.budget)
+            available = getattr(budgets, spent.budget)
             if available <= 0:
                 return None
             if available < UNLIMITED:
-                left = replace(left, **{spent.budget: available - 1})
+                budgets = replace(budgets, **{spent.budget: available - 1})
         if spent.started is not None:
             late, down = late - {spent.started}, down - {spent.started}
         if spent.crashed is not None:
             down = down | {spent.crashed}
-        return Outcome((replace(faults, left=left, late=late, down=down),))
+        return Outcome((replace(faults, left=budgets, late=late, down=down),))
 
     return Actor(FAULTS, (FAULTS,), step)
 

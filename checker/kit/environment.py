@@ -4,7 +4,7 @@
 fault is an operation too: its action is sent to the actors that feel it. Rules of this module:
 
 - A process that is down takes no step. Its state is then the one that it will start with, so it starts in one step.
-- A cut link loses what is under way on it and what is sent over it, in both directions, until all links heal together.
+- A cut link loses the messages on it and those sent over it, in both directions, until all links heal together.
 - A fault without a budget has no rule, and adds no state.
 """
 

@@ -99,7 +99,7 @@ class Machine:
     for all, or their names. Any other choice need never be made, such as a request; deliveries are fair. An `Action`
     has its fairness, its caption and its budget in its traits.
 
-    `durable(state)` is the state with which the machine starts again after a crash: what was on its disk, and first
+    `durable(state)` is the state with which the machine starts again after a crash: the content of its disk, and first
     values for all else. Without it the machine never crashes.
 
     States, messages and choices are hashable and immutable: strings, numbers, tuples, frozensets, enumerations, frozen

@@ -187,8 +187,8 @@ def channel_actor(network: Network, source: str, target: str) -> Actor:
         if isinstance(operation, Insert):
             return Outcome((network.after_insert(content, operation.messages),))
         if isinstance(operation, Remove):
-            left = network.after_removal(content, operation.message)
-            return None if left is None else Outcome((left,))
+            rest = network.after_removal(content, operation.message)
+            return None if rest is None else Outcome((rest,))
         if isinstance(operation, FaultAction):
             return Outcome((network.after_fault(content, operation),))
         raise ModelError(f"the channel {name!r} cannot carry out {operation!r}; send it Insert or Remove")

@@ -113,8 +113,8 @@ def record(history: RegisterHistory, event: Invoked | Returned) -> RegisterHisto
     logs = history.logs
     log = logs[event.client]
     if isinstance(event, Invoked):
-        seen = tuple(len(each.done) for each in logs)
-        log = ClientLog(log.done, Call(event.is_put, event.value, seen))
+        completed = tuple(len(history_log.done) for history_log in logs)
+        log = ClientLog(log.done, Call(event.is_put, event.value, completed))
     elif log.pending is not None:
         log = ClientLog((*log.done, (log.pending, event.value)))
     return RegisterHistory(history.names, (*logs[: event.client], log, *logs[event.client + 1 :]))
@@ -140,7 +140,7 @@ def operations_of(history: RegisterHistory, initial: Any = None) -> list[Operati
 
     for number, (name, log) in enumerate(zip(history.names, logs, strict=True)):
         for place, (call, returned) in enumerate(log.done):
-            after = [sum(each.seen) - 0.5 for each in calls if each.seen[number] > place]
+            after = [sum(later.seen) - 0.5 for later in calls if later.seen[number] > place]
             value = number_of(call.value if call.is_put else returned)
             operations.append(_operation(name, call, min(after, default=last), value))
         if log.pending is not None:
@@ -172,10 +172,10 @@ def linearizable_property(initial: Any = None) -> Property:
     def check(history: RegisterHistory) -> Finding | Trivial | None:
         if not any(log.done for log in history.logs):
             return TRIVIAL
-        found = linearizable.search(operations_of(history, initial), object_=specification)
-        if isinstance(found, linearizable.Linearization):
+        order = linearizable.search(operations_of(history, initial), object_=specification)
+        if isinstance(order, linearizable.Linearization):
             return None
-        if isinstance(found, linearizable.NoAnswer):
+        if isinstance(order, linearizable.NoAnswer):
             raise ModelError("the search for an order of the history was given up; write shorter scripts")
         return Finding("no order of the operations explains the replies", tuple(history.lane_fields().items()))
 
@@ -187,8 +187,8 @@ def value_read(initial: Any = None) -> Property:
     """The property ValueRead: sometimes a get returns a value that was put."""
 
     def check(history: RegisterHistory) -> Finding | None:
-        read = [value for log in history.logs for call, value in log.done if not call.is_put and value != initial]
-        return Finding("a get returned a value that was put", (("values", read),)) if read else None
+        values = [value for log in history.logs for call, value in log.done if not call.is_put and value != initial]
+        return Finding("a get returned a value that was put", (("values", values),)) if values else None
 
     return Property("ValueRead", (Read(HISTORY),), check, Kind.SOMETIMES, "a get returns a value that was put")
 
@@ -277,8 +277,8 @@ def register_model(
         _check_script(client, names)
     machines = [*servers, *(_machine(number, client) for number, client in enumerate(clients))]
     history = HistoryVariable(HISTORY, RegisterHistory.of(client.name for client in clients), record)
-    own = [linearizable_property(initial), value_read(initial)]
-    return network_model(name, machines, network, links=links, histories=[history], properties=[*own, *properties])
+    judged = [linearizable_property(initial), value_read(initial)]
+    return network_model(name, machines, network, links=links, histories=[history], properties=[*judged, *properties])
 
 
 def _check_script(client: ScriptedClient, servers: Sequence[str]) -> None:

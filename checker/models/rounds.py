@@ -109,8 +109,8 @@ class _Server:
 
     def _announce(self, local: Local) -> Reaction:
         message = Message(local.round, local.vote, LOOKING)
-        others = (sid for sid in range(1, self.servers + 1) if sid != self.sid)
-        return Reaction(local, tuple((str(other), message) for other in others))
+        peers = (sid for sid in range(1, self.servers + 1) if sid != self.sid)
+        return Reaction(local, tuple((str(peer), message) for peer in peers))
 
     def _decided(self, local: Local, leader: int) -> Local:
         # A decided server never reads its recvset again, so it is cleared: states that behave alike are equal.

@@ -70,8 +70,8 @@ class Events:
         messages = [*self._messages(before, move, after), *self._packets.of(before, move, after)]
         arrived = [message for message in messages if message.kind == "deliver"]
         lost = [message for message in messages if message.kind == "lost"]
-        sent = [message for message in messages if message.kind == "send"]
-        return (*arrived, *self._broken(before, move, after), *self._turns(before, after), *lost, *sent)
+        sendings = [message for message in messages if message.kind == "send"]
+        return (*arrived, *self._broken(before, move, after), *self._turns(before, after), *lost, *sendings)
 
     def _messages(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         for source, destination, place in self._channels:

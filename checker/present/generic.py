@@ -72,17 +72,17 @@ class DefaultPresenter:
         sender, _, receiver = channel.partition(ARROW)
         # A message may leave while an equal one enters, and the content then is as before.
         operations = _taken(old, _operations(move, channel))
-        arrived, gone, sent = changes(old, new, operations)
+        arrived, losses, sendings = changes(old, new, operations)
         if not arrived:  # a message that arrives and stays
             yield from (
                 ("deliver", operation.message)
                 for operation in _operations(move, receiver)
                 if isinstance(operation, Arrival) and operation.source == sender
             )
-        if arrived or gone:
+        if arrived or losses:
             kind = self._fate(receiver, before, move, after)
-            yield from ((kind, message) for message in (*arrived, *gone))
-        yield from (("send", message) for message in sent)
+            yield from ((kind, message) for message in (*arrived, *losses))
+        yield from (("send", message) for message in sendings)
 
     def _fate(self, receiver: str, before: Row, move: Move, after: Row) -> str:
         """The kind of a removal from a channel to a receiver. See the rules of this module."""
@@ -93,8 +93,8 @@ class DefaultPresenter:
             return "deliver"
         reads = (
             self._model.rules[self._model.rule_index[rule]].reads
-            for rule, listed, row in by_rule(self._model, before)
-            if row == after and (listed.action, listed.sends) == (move.action, move.sends)
+            for rule, candidate, row in by_rule(self._model, before)
+            if row == after and (candidate.action, candidate.sends) == (move.action, move.sends)
         )
         return "deliver" if any(read.column == receiver for group in reads for read in group) else "removed"
 

@@ -3,8 +3,9 @@
     python -m checker run "docs/examples/raft.py:model()"
 
 Membership changes and snapshots are left out. A refused vote is not answered: to its candidate it is a lost message. A
-leader sends what a follower lacks when it is elected, for each command, and for each answer. Two errors can be planted:
-`error="two votes"` keeps no vote on disk, and `error="earlier term"` counts the copies of any entry (figure 8).
+leader sends the entries that a follower lacks when it is elected, for each command, and for each answer. Two errors can
+be planted: `error="two votes"` keeps no vote on disk, and `error="earlier term"` counts the copies of any entry (figure
+8).
 """
 
 from dataclasses import dataclass, replace
@@ -70,7 +71,7 @@ class Server:
     next: frozenset[tuple[str, int]] = frozenset()  # of a leader: the next index to send to each peer
 
     def lane_fields(self) -> dict[str, Any]:
-        """What a reader of a trace sees of a server."""
+        """The fields of a server in a trace."""
         log = " ".join(f"{entry.term}.{entry.command}" for entry in self.log)
         return {"term": self.term, "role": self.role, "voted": self.voted, "log": log or "empty", "commit": self.commit}
 
@@ -159,7 +160,7 @@ class Raft:
             return None
         match, following = dict(own.match), dict(own.next)
         match[peer] = max(match[peer], index or 0)
-        # Two refused requests must not take it below what the follower is known to have.
+        # Two refused requests must not take it below the entries that the follower is known to have.
         following[peer] = max(match[peer] + 1, following[peer] - 1) if index is None else match[peer] + 1
         own = replace(own, match=frozenset(match.items()), next=frozenset(following.items()))
         stored = sorted((len(own.log), *match.values()), reverse=True)[self.majority - 1]

@@ -71,18 +71,18 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
 
     The model records the votes that servers receive if a property reads them, or if `keep_votes` is true.
     """
-    wanted = tuple(properties)
-    votes = keep_votes or any(read.column == VOTES for prop in wanted for read in prop.reads)
-    facts = RecordedFacts(votes, parts_read(wanted))
+    chosen = tuple(properties)
+    votes = keep_votes or any(read.column == VOTES for prop in chosen for read in prop.reads)
+    facts = RecordedFacts(votes, parts_read(chosen))
     channel_rules = _channel_rules(setup)
-    model = _assemble(name, setup, wanted, facts, channel_rules)
+    model = _assemble(name, setup, chosen, facts, channel_rules)
     initial = _after_history(_assemble(name, _before_faults(setup), (), facts, channel_rules), setup, _guide(setup))
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: FaultsOfServers(setup.budgets, late)}
-    begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
-    groups = groups_of(setup, [column.name for column in begun])
+    start = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
+    groups = groups_of(setup, [column.name for column in start])
     symmetry = symmetry_of(setup, groups, rules(setup, groups)) if groups else None
-    return Model(name, begun, model.actors, model.rules, wanted, symmetry)
+    return Model(name, start, model.actors, model.rules, chosen, symmetry)
 
 
 def _assemble(
@@ -210,11 +210,11 @@ def _settled_alike(model: Model, row: Row, leaders: Mapping[Sid, Sid | None]) ->
 
 def _leaders(row: Row) -> dict[Sid, Sid | None]:
     """The leader that each running server follows; a leader follows itself, and a LOOKING server has None."""
-    found = {}
+    leaders = {}
     for value in row:
-        if isinstance(value, Server) and isinstance(each := election_status(value), ElectionStatus):
-            found[value.sid] = each.leader
-    return found
+        if isinstance(value, Server) and isinstance(status := election_status(value), ElectionStatus):
+            leaders[value.sid] = status.leader
+    return leaders
 
 
 # Refinement.
@@ -235,9 +235,9 @@ def refine(model: Model, path: Iterable[Step]) -> tuple[Step, ...]:
 
 
 def _same(model: Model, row: Row, move: Move) -> Step:
-    for found, after in successors(model, row):
-        if (found.action, found.arguments) == (move.action, move.arguments):
-            return Step(found, after)
+    for counterpart, after in successors(model, row):
+        if (counterpart.action, counterpart.arguments) == (move.action, move.arguments):
+            return Step(counterpart, after)
     raise NotRefinedError(f"{move.action} {move.arguments} is not possible message by message at this point of the run")
 
 
@@ -245,10 +245,10 @@ def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> 
     """Return the shortest run from `row` in which the members elect the leader; other servers take no step."""
 
     def decided(*seen: ElectionStatus | str) -> Finding | None:
-        done = all(isinstance(each, ElectionStatus) and each.leader == leader for each in seen)
-        return Finding("they have decided") if done else None
+        all_decided = all(isinstance(status, ElectionStatus) and status.leader == leader for status in seen)
+        return Finding("they have decided") if all_decided else None
 
-    own = [
+    kept_rules = [
         _of_servers(rule, members)
         for rule in model.rules
         if {ServerAction.DELIVER, ServerAction.DECIDE}.issuperset(rule.actions)
@@ -256,14 +256,14 @@ def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> 
     goal = Property(
         "decided", tuple(Read(server_name(sid), election_status) for sid in members), decided, Kind.SOMETIMES
     )
-    begun = tuple(replace(column, initial=value) for column, value in zip(model.columns, row, strict=True))
-    part = Model("an election", begun, model.actors, tuple(own), (goal,))
+    start = tuple(replace(column, initial=value) for column, value in zip(model.columns, row, strict=True))
+    part = Model("an election", start, model.actors, tuple(kept_rules), (goal,))
     from checker.engine.search import explore  # noqa: PLC0415 (it loads numba)
 
-    found = explore(part, Limits(seconds=ELECTION_SECONDS), until_witnessed=True).found.get(goal.name)
-    if found is None:
+    discovery = explore(part, Limits(seconds=ELECTION_SECONDS), until_witnessed=True).found.get(goal.name)
+    if discovery is None:
         raise NotRefinedError(f"the election of server {leader} by {members} was not found message by message")
-    return found.path[1:]
+    return discovery.path[1:]
 
 
 def _of_servers(rule: Rule, sids: tuple[Sid, ...]) -> Rule:

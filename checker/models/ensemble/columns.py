@@ -156,8 +156,8 @@ def server_actor(sid: Sid, setup: Setup, kept: RecordedFacts) -> Actor:
             return Outcome((replace(server, defects=event.defects),)) if not server.runs else None
         if isinstance(event, ConnectRequest):
             return _knocked(server, event, rules, zab)
-        wanted = _noticed(server, event) if isinstance(event, PeerClosed) else event
-        stepped = None if wanted is None else spec_server.step(server, wanted, rules, zab)
+        noticed = _noticed(server, event) if isinstance(event, PeerClosed) else event
+        stepped = None if noticed is None else spec_server.step(server, noticed, rules, zab)
         if stepped is None:
             return Outcome((server,)) if isinstance(event, PeerClosed) else None
         after = _without_rounds(stepped.state) if setup.grain is Grain.ORACLE else stepped.state
@@ -165,12 +165,12 @@ def server_actor(sid: Sid, setup: Setup, kept: RecordedFacts) -> Actor:
         if stepped.state.runs_standalone:
             effects = standing_alone(server, stepped.state, effects)
         if HistoryPart.MISFITS in kept.parts:
-            effects = (*effects, *map(Observe, misfits(server, wanted, stepped.state, effects)))
+            effects = (*effects, *map(Observe, misfits(server, noticed, stepped.state, effects)))
         if HistoryPart.SYNCS in kept.parts:
-            effects = syncs(server, wanted, stepped.state, effects)
+            effects = syncs(server, noticed, stepped.state, effects)
         if HistoryPart.MISAPPLIED in kept.parts and (report := misapplied(server, stepped.state, effects)) is not None:
             effects = (*effects, Observe(report))
-        return Outcome((after,), (*carried_out(after, effects), *carried_out.abstract(server, wanted, after, effects)))
+        return Outcome((after,), (*carried_out(after, effects), *carried_out.abstract(server, noticed, after, effects)))
 
     return Actor(server_name(sid), (server_name(sid),), step)
 
@@ -197,8 +197,8 @@ def _knocked(server: Server, knock: ConnectRequest, rules: ElectionRules, zab: Z
     refuses = server.election is None or isinstance(server.zab, Learner)
     if refuses or not reaches(knock.addresses, server.view.addresses, server.sid, Port.QUORUM):
         return Outcome((server,))
-    gone = spec_server.step(server, LearnerGone(knock.learner), rules, zab) if isinstance(server.zab, Leader) else None
-    after = server if gone is None else gone.state
+    end = spec_server.step(server, LearnerGone(knock.learner), rules, zab) if isinstance(server.zab, Leader) else None
+    after = server if end is None else end.state
     name = f"open {connection_name(knock.learner, server.sid)}"
     return Outcome((after,), (Send(name, Open(knock.learner, server.sid, knock.first)),))
 
@@ -227,9 +227,9 @@ class _Carrier:
 
     def __init__(self, sid: Sid, setup: Setup, kept: RecordedFacts) -> None:
         self._sid, self._setup, self._kept = sid, setup, kept
-        others = [peer for peer in setup.sids if peer != sid and setup.talk(sid, peer)]
-        self._notified = [] if setup.grain is Grain.ORACLE else others
-        self._connected = [] if setup.zab is None else others
+        peers = [peer for peer in setup.sids if peer != sid and setup.talk(sid, peer)]
+        self._notified = [] if setup.grain is Grain.ORACLE else peers
+        self._connected = [] if setup.zab is None else peers
 
     def __call__(self, server: Server, effects: tuple[Effect, ...]) -> tuple[Send, ...]:
         """The operations for these effects, in order; consecutive packets to one server travel together."""
@@ -310,20 +310,20 @@ def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, address
 
     def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
         channel: Channel = values[0]
-        others = values[1:]
+        listeners = values[1:]
         match operation:
             case Enqueue(message=message, knows_peer=knows_peer, addresses=addresses):
-                listener = others[0].view.addresses if others else None
+                listener = listeners[0].view.addresses if listeners else None
                 may_connect = knows_peer and opens(addresses, source, listener, destination)
-                sent = spec_channel.send(channel, message, rules, may_connect)
-                return Outcome((sent.channel, *others), (Send(back, Establish()),) if sent.connected else ())
+                sending = spec_channel.send(channel, message, rules, may_connect)
+                return Outcome((sending.channel, *listeners), (Send(back, Establish()),) if sending.connected else ())
             case Establish():
-                return Outcome((spec_channel.establish(channel, rules), *others))
+                return Outcome((spec_channel.establish(channel, rules), *listeners))
             case Pop():
                 delivered = spec_channel.deliver(channel, rules)
-                return None if delivered is None else Outcome((delivered.channel, *others))
+                return None if delivered is None else Outcome((delivered.channel, *listeners))
             case ChannelTransition() as transition:
-                return Outcome((_TRANSITIONS[transition](channel), *others))
+                return Outcome((_TRANSITIONS[transition](channel), *listeners))
         raise ValueError(f"a channel does not know {operation!r}")
 
     return Actor(name, (name, server_name(destination)) if addressed else (name,), step)

@@ -98,8 +98,8 @@ def connection_actor(one: Sid, other: Sid) -> Actor:
     def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
         if isinstance(operation, Pass):
             return _passed(values[0], operation.reader)
-        after, told = _after(values[0], operation)
-        return Outcome((after,), tuple(Send(server_name(sid), PeerClosed(peer)) for sid, peer in told))
+        after, notices = _after(values[0], operation)
+        return Outcome((after,), tuple(Send(server_name(sid), PeerClosed(peer)) for sid, peer in notices))
 
     return Actor(connection_name(one, other), (connection_name(one, other),), step)
 

@@ -96,7 +96,7 @@ def misfits(before: Server, event: Any, after: Server, effects: Effects) -> Iter
         (Concern.TREE, _tree(before, after, effects)),
         (Concern.CONNECTION, _connections(before, event, after, effects)),
     ):
-        yield from (Misfit(after.sid, concern, what) for what in differences)
+        yield from (Misfit(after.sid, concern, difference) for difference in differences)
 
 
 def _timer_of(server: Server) -> Timer | None:
@@ -122,17 +122,17 @@ def _timers(before: Server, event: Any, after: Server, effects: Effects) -> Iter
 
 def _tree(before: Server, after: Server, effects: Effects) -> Iterator[str]:
     applied = [effect.zxid for effect in effects if isinstance(effect, Apply)]
-    wanted, last = applied_zxid(after), applied_zxid(before)
-    if wanted is None:
+    target, last = applied_zxid(after), applied_zxid(before)
+    if target is None:
         return
     if applied != sorted(set(applied)) or (applied and last is not None and applied[0] <= last):
         yield f"{', '.join(map(format_zxid, applied))} are applied, not once each in order"
     if not applied and last is None:
-        yield f"nothing is applied, where all up to {format_zxid(wanted)} should be"
+        yield f"nothing is applied, where all up to {format_zxid(target)} should be"
         return
     reached = _transaction(after, applied[-1] if applied else last or 0)
-    if reached != _transaction(after, wanted):
-        yield f"{format_zxid(reached)} is the last that was applied, where {format_zxid(wanted)} should be"
+    if reached != _transaction(after, target):
+        yield f"{format_zxid(reached)} is the last that was applied, where {format_zxid(target)} should be"
 
 
 def _transaction(server: Server, zxid: int) -> int:
@@ -152,15 +152,15 @@ def _connections(before: Server, event: Any, after: Server, effects: Effects) ->
     if follows and None not in closed:
         yield "it follows, and the connections of its own learners stay open"
     if isinstance(old, Leader) and isinstance(new, Leader):
-        held = {handler.sid for handler in new.handlers}
-        lost = {handler.sid for handler in old.handlers} - held
+        handlers = {handler.sid for handler in new.handlers}
+        lost = {handler.sid for handler in old.handlers} - handlers
         if isinstance(event, LearnerGone):
             lost.discard(event.learner)
-        elif isinstance(event, Receive) and event.source not in held:
+        elif isinstance(event, Receive) and event.source not in handlers:
             lost.add(event.source)
         if lost - closed:
             yield f"the connections with {sorted(lost - closed)} stay open, and no handler serves them"
-        if None in closed or closed & held:
+        if None in closed or closed & handlers:
             yield "the connection of a handler is closed"
 
 

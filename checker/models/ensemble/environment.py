@@ -57,17 +57,17 @@ THE_OWN = "the file that it keeps itself"  # for a view that a server has learnt
 
 def rules(setup: Setup) -> list[Rule]:
     """The rules of processes and links, without those that a budget of zero disables for the whole run."""
-    made = [_start(setup, member.sid) for member in setup.members if member.late]
+    parts = [_start(setup, member.sid) for member in setup.members if member.late]
     if setup.budgets.crashes:
-        made += [_crash(setup, sid) for sid in setup.sids]
+        parts += [_crash(setup, sid) for sid in setup.sids]
     if setup.budgets.crashes and setup.budgets.restarts:
-        made += [_restart(setup, sid) for sid in setup.sids]
+        parts += [_restart(setup, sid) for sid in setup.sids]
     for number, (name, planned) in enumerate(setup.planned.items()):
         if isinstance(planned, PlannedReconfig):
-            made.append(_reconfig(setup, number, name, planned))
+            parts.append(_reconfig(setup, number, name, planned))
         else:
-            made.append(_planned(setup, number, name, planned))
-    return [*made, *_links(setup)]
+            parts.append(_planned(setup, number, name, planned))
+    return [*parts, *_links(setup)]
 
 
 def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]) -> tuple[Send, ...] | None:
@@ -118,8 +118,8 @@ def _boots(setup: Setup, gate: Read, action: ServerAction, sid: Sid, others: Ite
     """
     by_view = {file.view: file for file in reversed(setup.files_of(sid))}
     first = setup.views_of(sid)[0]
-    own = Read(server_name(sid), lambda server: None if is_running(server) else server.view)
-    gates = (gate, own) if len(setup.possible_views(sid)) > 1 else (gate,)
+    own_view = Read(server_name(sid), lambda server: None if is_running(server) else server.view)
+    gates = (gate, own_view) if len(setup.possible_views(sid)) > 1 else (gate,)
 
     def files(view: View = first) -> Iterable[File]:
         """The file with this view, or a file named `THE_OWN` for a view learnt from others, and then `others`."""
@@ -135,15 +135,15 @@ def _boots(setup: Setup, gate: Read, action: ServerAction, sid: Sid, others: Ite
             lambda _, *view: [to_start(file, (Send(server_name(sid), Start(file.view)),)) for file in files(*view)],
             (action,),
         )
-    peers = [other for other in setup.sids if other != sid]
+    peers = [peer for peer in setup.sids if peer != sid]
 
     def moves(_: Any, *read: Any) -> list[Move]:
         view, cut, leaders = read[: len(gates) - 1], read[len(gates) - 1], read[len(gates) :]
-        seen = dict(zip(peers, leaders, strict=True))
-        booted = [(file, boot(setup, sid, file, seen, cut)) for file in files(*view)]
+        leader_of_peer = dict(zip(peers, leaders, strict=True))
+        booted = [(file, boot(setup, sid, file, leader_of_peer, cut)) for file in files(*view)]
         return [to_start(file, sends) for file, sends in booted if sends is not None]
 
-    reads = (*gates, Read(LINKS), *(Read(server_name(other), _leader) for other in peers))
+    reads = (*gates, Read(LINKS), *(Read(server_name(peer), _leader) for peer in peers))
     return Rule(f"{action} {sid}", reads, moves, (action,))
 
 
@@ -206,10 +206,10 @@ def _planned(setup: Setup, number: int, name: str, planned: PlannedAction) -> Ru
         standings = dict(zip(setup.sids, seen, strict=True))
         if not all(has_rejoined(standings, sid) for sid in planned.after):
             return None
-        others = {sid: _leader_of(standing) for sid, standing in standings.items() if sid != planned.sid}
+        leader_of_peer = {sid: _leader_of(standing) for sid, standing in standings.items() if sid != planned.sid}
         sends: tuple[Send, ...] | None = stop(setup, planned.sid)
         if planned.action == "start":
-            sends = boot(setup, planned.sid, file, others, cut)
+            sends = boot(setup, planned.sid, file, leader_of_peer, cut)
         if sends is None:
             return None
         if planned.disk is not None:
@@ -267,6 +267,6 @@ def _heal(setup: Setup) -> Rule:
                     sends += reachable(one, other)
         return [Move(ServerAction.HEAL, (), tuple(sends))]
 
-    some = Read(LINKS, lambda cut: cut or None)
+    any_cut = Read(LINKS, lambda cut: cut or None)
     running = (Read(server_name(sid), has_peer_ports) for sid in setup.sids)
-    return Rule("heal", (has_left(ServerAction.HEAL), some, *running), moves, (ServerAction.HEAL,))
+    return Rule("heal", (has_left(ServerAction.HEAL), any_cut, *running), moves, (ServerAction.HEAL,))

@@ -150,8 +150,8 @@ def part(which: HistoryPart) -> HistoryProjection:
 def parts_read(properties: Iterable[Property]) -> frozenset[HistoryPart]:
     """The parts that these properties read, and the parts from which those are computed."""
     reads = [r for p in properties for r in (*p.reads, *(p.demands if isinstance(p, StepProperty) else ()))]
-    read = {r.projection.which for r in reads if isinstance(r.projection, HistoryProjection)}
-    return frozenset(read | ({HistoryPart.COMMITTED} if read & {HistoryPart.LOST, HistoryPart.SYNCS} else set()))
+    parts = {r.projection.which for r in reads if isinstance(r.projection, HistoryProjection)}
+    return frozenset(parts | ({HistoryPart.COMMITTED} if parts & {HistoryPart.LOST, HistoryPart.SYNCS} else set()))
 
 
 def history_actor(kept: frozenset[HistoryPart]) -> Actor:
@@ -196,12 +196,12 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
         case Delivered(epoch=epoch, txns=txns) if HistoryPart.COMMITTED in kept:
             return _committed(history, epoch, txns)
         case Broadcast(epoch=epoch, leader=leader, txn=txn) if HistoryPart.BROADCAST in kept:
-            sent = {*history.broadcast, ProposedTxn(epoch, leader, txn)}
-            return replace(history, broadcast=tuple(sorted(sent, key=order_of_proposal)))
+            proposals = {*history.broadcast, ProposedTxn(epoch, leader, txn)}
+            return replace(history, broadcast=tuple(sorted(proposals, key=order_of_proposal)))
         case Truncated(server=server, epoch=epoch, txns=txns) if HistoryPart.LOST in kept:
-            known = {each.txn for each in history.committed if each.epoch < epoch}
-            gone = tuple((server, txn) for txn in txns if txn in known)
-            return replace(history, lost=(*history.lost, *gone)) if gone else history
+            earlier = {each.txn for each in history.committed if each.epoch < epoch}
+            lost = tuple((server, txn) for txn in txns if txn in earlier)
+            return replace(history, lost=(*history.lost, *lost)) if lost else history
         case BeganAlone(server=server, txns=txns) if HistoryPart.BEGUN_WITHOUT in kept:
             absent = tuple((server, each.txn) for each in history.committed if each.txn not in txns)
             return replace(history, begun_without=(*history.begun_without, *absent)) if absent else history
@@ -215,22 +215,22 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
             views = (*history.views, CommittedView(epoch, view))
             return replace(history, views=tuple(sorted(views, key=lambda each: each.view.version)))
         case Unexpected(family=family) if HistoryPart.UNEXPECTED in kept:
-            seen = any(each.family is family for each in history.unexpected)
-            return history if seen else replace(history, unexpected=(*history.unexpected, fact))
+            reported = any(each.family is family for each in history.unexpected)
+            return history if reported else replace(history, unexpected=(*history.unexpected, fact))
         case Misfit(concern=concern) if HistoryPart.MISFITS in kept:
-            seen = any(misfit.concern is concern for misfit in history.misfits)
-            return history if seen else replace(history, misfits=(*history.misfits, fact))
+            reported = any(misfit.concern is concern for misfit in history.misfits)
+            return history if reported else replace(history, misfits=(*history.misfits, fact))
         case SyncAsked(server=server, epoch=epoch) if HistoryPart.SYNCS in kept:
             last = max((each.txn.zxid for each in history.committed if each.epoch <= epoch), default=0)
             return replace(history, syncs=(*history.syncs, PendingSync(server, last)))
         case SyncAnswered(server=server, zxid=zxid) if HistoryPart.SYNCS in kept:
             return replace(history, syncs=_answered(history.syncs, server, zxid))
         case SyncsEnded(server=server) if HistoryPart.SYNCS in kept:
-            left = tuple(sync for sync in history.syncs if sync.server != server or sync.answered is not None)
-            return replace(history, syncs=left)
+            open_syncs = tuple(sync for sync in history.syncs if sync.server != server or sync.answered is not None)
+            return replace(history, syncs=open_syncs)
         case Misapplied(server=server) if HistoryPart.MISAPPLIED in kept:
-            seen = any(each.server == server for each in history.misapplied)
-            return history if seen else replace(history, misapplied=(*history.misapplied, fact))
+            reported = any(each.server == server for each in history.misapplied)
+            return history if reported else replace(history, misapplied=(*history.misapplied, fact))
     return history
 
 
@@ -254,8 +254,8 @@ def order_of_proposal(proposed: ProposedTxn) -> tuple[int, Sid, int]:
 
 
 def _committed(history: History, epoch: int, txns: tuple[Txn, ...]) -> History:
-    known = {each.txn for each in history.committed}
+    past = {entry.txn for entry in history.committed}
     if epoch == NO_EPOCH:
-        epoch = max((each.epoch for each in history.established), default=0)
-    new = tuple(FirstCommit(txn, epoch) for txn in dict.fromkeys(txns) if txn not in known)  # a log may repeat one
+        epoch = max((entry.epoch for entry in history.established), default=0)
+    new = tuple(FirstCommit(txn, epoch) for txn in dict.fromkeys(txns) if txn not in past)  # a log may repeat one
     return replace(history, committed=(*history.committed, *new)) if new else history

@@ -39,19 +39,19 @@ from spec.server import Server, summary
 def rules(setup: Setup, groups: Groups = ()) -> tuple[Rule, ...]:
     """All rules of an ensemble at its grain; with `groups`, elections for every order of the ids within these."""
     if setup.grain is Grain.ORACLE:
-        made = [_elect(setup, sid, groups) for sid in setup.sids]
+        parts = [_elect(setup, sid, groups) for sid in setup.sids]
         if setup.gossip:
-            made += [_learn(*pair) for pair in pairs(setup)]
+            parts += [_learn(*pair) for pair in pairs(setup)]
     else:
-        made = [_decide(sid) for sid in setup.sids] + [_deliver(a, b) for a, b in pairs(setup)]
+        parts = [_decide(sid) for sid in setup.sids] + [_deliver(a, b) for a, b in pairs(setup)]
         if setup.budgets.notification_timeouts:
-            made += [_rebroadcast(sid) for sid in setup.sids]
+            parts += [_rebroadcast(sid) for sid in setup.sids]
     if setup.zab is None:
-        made += [_lose_leader(setup, sid, leader) for sid in setup.sids for leader in setup.sids if leader != sid]
-        made += [_lose_quorum(setup, sid) for sid in setup.sids]
+        parts += [_lose_leader(setup, sid, leader) for sid in setup.sids for leader in setup.sids if leader != sid]
+        parts += [_lose_quorum(setup, sid) for sid in setup.sids]
     else:
-        made += zab.rules(setup)
-    return tuple(replace(rule, fair=fair_among(rule.actions)) for rule in (*made, *environment.rules(setup)))
+        parts += zab.rules(setup)
+    return tuple(replace(rule, fair=fair_among(rule.actions)) for rule in (*parts, *environment.rules(setup)))
 
 
 def may_be_silent(setup: Setup) -> frozenset[ServerAction]:
@@ -117,7 +117,7 @@ def _elect(setup: Setup, first: Sid, groups: Groups) -> Rule:
     limited = setup.zab is not None
 
     def moves(left: bool, cut: frozenset[Link], *seen: Any) -> list[Move]:
-        made = []
+        options = []
         summaries, connected = seen[: len(setup.sids)], (seen[-1] if setup.keeps_connections else ())
         links = {frozenset(link) for link in cut}
 
@@ -133,12 +133,12 @@ def _elect(setup: Setup, first: Sid, groups: Groups) -> Rule:
             discovery = _discovery(outcome.leader, learners) if setup.discovery_in_one_step else ()
             remaining: tuple[Send, ...] = ()
             if setup.keeps_connections:
-                found = oracle.made_connections(summaries, links, outcome.members)
-                remaining = (Send(CONNECTIONS, ConnectionsMade(frozenset((min(link), max(link)) for link in found))),)
-            made.append(
+                ties = oracle.made_connections(summaries, links, outcome.members)
+                remaining = (Send(CONNECTIONS, ConnectionsMade(frozenset((min(link), max(link)) for link in ties))),)
+            options.append(
                 Move(ServerAction.ELECT, (outcome.leader, outcome.members), (*decided, *spent, *discovery, *remaining))
             )
-        return made
+        return options
 
     def looks(server: Server) -> Summary | None:
         return summary(server) if server.election is not None and server.election.state is LOOKING else None
@@ -150,8 +150,8 @@ def _elect(setup: Setup, first: Sid, groups: Groups) -> Rule:
     seen = (
         Read(server_name(sid), looks if sid == first else looks_not if sid < first else summary) for sid in setup.sids
     )
-    kept = (Read(CONNECTIONS),) if setup.keeps_connections else ()
-    return Rule(f"elect {first}", (budget, Read(LINKS), *seen, *kept), moves, (ServerAction.ELECT,))
+    connection_reads = (Read(CONNECTIONS),) if setup.keeps_connections else ()
+    return Rule(f"elect {first}", (budget, Read(LINKS), *seen, *connection_reads), moves, (ServerAction.ELECT,))
 
 
 def _in_every_order(
@@ -165,20 +165,20 @@ def _in_every_order(
     With `groups` they are those for every order of the ids, as far as it is another order of the LOOKING servers. No
     other ids are compared.
     """
-    looking = [each.sid for each in summaries if each.state is LOOKING]
-    done = set[tuple[Sid, ...]]()
-    found = dict[tuple[oracle.Outcome, tuple[Sid, ...]], None]()
+    looking = [item.sid for item in summaries if item.state is LOOKING]
+    past = set[tuple[Sid, ...]]()
+    fresh = dict[tuple[oracle.Outcome, tuple[Sid, ...]], None]()
     for ids in orders(groups):
         order = tuple(sorted(looking, key=lambda sid, ids=ids: ids.get(sid, sid)))  # type: ignore[misc]
-        if order in done:
+        if order in past:
             continue
-        done.add(order)
-        back = {other: sid for sid, other in ids.items()}
+        past.add(order)
+        back = {target: sid for sid, target in ids.items()}
         links = (frozenset(ids.get(sid, sid) for sid in link) for link in cut)
-        for outcome in outcomes([renamed(each, ids) for each in summaries], links):
+        for outcome in outcomes([renamed(item, ids) for item in summaries], links):
             learners = tuple(back.get(sid, sid) for sid in outcome.members if sid != outcome.leader)
-            found[renamed(outcome, back), learners] = None
-    return found
+            fresh[renamed(outcome, back), learners] = None
+    return fresh
 
 
 def _discovery(leader: Sid, learners: tuple[Sid, ...]) -> tuple[Send, ...]:
@@ -265,34 +265,34 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     step, no server can: a leader then has its quorum from the beginning.
     """
     one_step = setup.grain is Grain.ORACLE
-    others = [other for other in setup.sids if other != sid]
+    peers = [peer for peer in setup.sids if peer != sid]
 
     def moves(own: StatusInRound, cut: frozenset[Link], faults: bool, *seen: StatusInRound | str) -> list[Move] | None:
         within_reach = {
-            other: each
-            for other, each in zip(others, seen, strict=True)
-            if isinstance(each, StatusInRound)
-            and (min(sid, other), max(sid, other)) not in cut
-            and reaches(each.status.view.addresses, own.status.view.addresses, sid, Port.QUORUM)
+            peer: standing
+            for peer, standing in zip(peers, seen, strict=True)
+            if isinstance(standing, StatusInRound)
+            and (min(sid, peer), max(sid, peer)) not in cut
+            and reaches(standing.status.view.addresses, own.status.view.addresses, sid, Port.QUORUM)
         }
-        behind = followers({other: each.status for other, each in within_reach.items()}, sid) | {sid}
+        behind = followers({peer: standing.status for peer, standing in within_reach.items()}, sid) | {sid}
         if own.status.view.contains_quorum(behind):
             return None
         event = Send(server_name(sid), QuorumLost())
-        coming = {o for o, each in within_reach.items() if _looks_for(each, own)}
+        coming = {o for o, standing in within_reach.items() if _looks_for(standing, own)}
         if one_step or not own.status.view.contains_quorum(behind | coming):
             return [Move(ServerAction.LOSE_QUORUM, (sid,), (event,))]
         return [Move(ServerAction.GIVE_UP, (sid,), (spend(ServerAction.GIVE_UP), event))] if faults else None
 
     def leads(server: Server) -> StatusInRound | None:
-        found = in_round(server)
-        return found if isinstance(found, StatusInRound) and found.status.state is LEADING else None
+        status = in_round(server)
+        return status if isinstance(status, StatusInRound) and status.status.state is LEADING else None
 
     reads = (
         Read(server_name(sid), leads),
         Read(LINKS),
         Read(FAULTS, may_give_up),
-        *(Read(server_name(other), in_round) for other in others),
+        *(Read(server_name(peer), in_round) for peer in peers),
     )
     return Rule(f"lose quorum {sid}", reads, moves, losses(setup.budgets, ServerAction.LOSE_QUORUM))
 

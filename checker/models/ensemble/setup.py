@@ -147,15 +147,15 @@ class Setup:
     reconfigurable: bool = False  # in journals: the configuration may change, although there is no plan
 
     def __post_init__(self) -> None:
-        known = {member.sid for member in self.members}
-        if len(known) != len(self.members):
+        sids_ = {member.sid for member in self.members}
+        if len(sids_) != len(self.members):
             raise ValueError("two servers have the same id")
         for planned in self.plan:
-            strangers = {*_servers_of(planned), *planned.after} - known
+            strangers = {*_servers_of(planned), *planned.after} - sids_
             if strangers:
                 raise ValueError(f"the plan names server {min(strangers)}, and the scenario has none of that id")
         for prologue in self.prologue:
-            strangers = set(prologue.start) - known
+            strangers = set(prologue.start) - sids_
             if strangers:
                 raise ValueError(f"the history starts server {min(strangers)}, and the scenario has none of that id")
 
@@ -186,17 +186,17 @@ class Setup:
         """The actions of the plan in their order, by the names of their moves. Each has its own, so that a stuck plan
         shows in the coverage.
         """
-        return {f"plan {number}: {each.label}": each for number, each in enumerate(self.plan, 1)}
+        return {f"plan {number}: {action.label}": action for number, action in enumerate(self.plan, 1)}
 
     @property
     def process_actions(self) -> tuple[PlannedAction, ...]:
         """The actions of the plan that stop or start a server."""
-        return tuple(each for each in self.plan if isinstance(each, PlannedAction))
+        return tuple(action for action in self.plan if isinstance(action, PlannedAction))
 
     @property
     def reconfigs(self) -> tuple[MembershipChange, ...]:
         """The reconfigurations of the plan, in their order."""
-        return tuple(each.change for each in self.plan if isinstance(each, PlannedReconfig))
+        return tuple(action.change for action in self.plan if isinstance(action, PlannedReconfig))
 
     @property
     def is_static(self) -> bool:
@@ -234,11 +234,11 @@ class Setup:
 
         The version of a view after a reconfiguration is 1 here; in a run it is the zxid of its transaction.
         """
-        found = dict.fromkeys(view for sid in self.sids for view in self.views_of(sid))
+        views = dict.fromkeys(view for sid in self.sids for view in self.views_of(sid))
         for change in self.reconfigs:
-            after = [changed(view, change, 1) for view in found if view.version]
-            found |= dict.fromkeys(view for view in after if view is not None)
-        return tuple(found)
+            after = [changed(view, change, 1) for view in views if view.version]
+            views |= dict.fromkeys(view for view in after if view is not None)
+        return tuple(views)
 
     def talk(self, one: Sid, other: Sid) -> bool:
         """Whether two servers may ever send each other notifications: one is a voter in a view of the other."""
@@ -295,10 +295,10 @@ class Setup:
     def outsiders(self) -> bool:
         """Whether a server may hear from a server that is not a voter in its view."""
         return any(
-            self.talk(sid, other) and not all(view.is_voter(other) for view in self.possible_views(sid))
+            self.talk(sid, peer) and not all(view.is_voter(peer) for view in self.possible_views(sid))
             for sid in self.sids
-            for other in self.sids
-            if sid != other
+            for peer in self.sids
+            if sid != peer
         )
 
 

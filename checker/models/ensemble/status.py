@@ -67,10 +67,10 @@ def is_serving(server: Server) -> bool:
 
 def in_round(server: Server) -> StatusInRound | str:
     """The summary of a server, with its round."""
-    found = election_status(server)
-    if isinstance(found, str):
-        return found
-    return StatusInRound(found, 0 if server.election is None else server.election.round)
+    status = election_status(server)
+    if isinstance(status, str):
+        return status
+    return StatusInRound(status, 0 if server.election is None else server.election.round)
 
 
 def followers(standings: Mapping[Sid, ElectionStatus | str], leader: Sid) -> frozenset[Sid]:
@@ -93,20 +93,20 @@ def is_established(standings: Mapping[Sid, ElectionStatus | str], leader: Sid | 
     """Whether a server leads and a quorum of the leader's view follows it."""
     if leader is None:
         return False
-    own = standings.get(leader)
+    standing = standings.get(leader)
     return (
-        isinstance(own, ElectionStatus)
-        and own.state is LEADING
-        and own.view.contains_quorum(followers(standings, leader))
+        isinstance(standing, ElectionStatus)
+        and standing.state is LEADING
+        and standing.view.contains_quorum(followers(standings, leader))
     )
 
 
 def has_rejoined(standings: Mapping[Sid, ElectionStatus | str], sid: Sid) -> bool:
     """Whether a server serves, and a quorum of its leader's view follows that leader."""
-    own = standings[sid]
-    if not isinstance(own, ElectionStatus) or not own.serves or own.leader is None:
+    role = standings[sid]
+    if not isinstance(role, ElectionStatus) or not role.serves or role.leader is None:
         return False
-    return is_established(standings, own.leader) and connects(sid, own, standings[own.leader], own.leader)
+    return is_established(standings, role.leader) and connects(sid, role, standings[role.leader], role.leader)
 
 
 def connects(sid: Sid, learner: ElectionStatus, leading: ElectionStatus | str | None, leader: Sid) -> bool:

@@ -105,9 +105,9 @@ def renamed(value: Any, ids: Ids) -> Any:
     if kind in _PLAIN or not ids:
         return value
     if kind is tuple:
-        return _tuple(value, [renamed(each, ids) for each in value])
+        return _tuple(value, [renamed(part, ids) for part in value])
     if kind is frozenset:
-        return frozenset(renamed(each, ids) for each in value)
+        return frozenset(renamed(part, ids) for part in value)
     plan = _PLANS.get(kind)
     if plan is None:
         plan = _PLANS[kind] = _plan_of(kind)
@@ -135,8 +135,8 @@ def _plan_of(kind: type[Any]) -> tuple[tuple[str, _Rename], ...]:
     """The fields of a structure that may hold an id, each with its renaming; none for another type."""
     names = tuple(getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ()))
     hints = typing.get_type_hints(kind, include_extras=True) if names else {}
-    found = ((name, _renaming_of(hints.get(name, Any))) for name in names)
-    return tuple((name, rename) for name, rename in found if rename is not None)
+    renamings = ((name, _renaming_of(hints.get(name, Any))) for name in names)
+    return tuple((name, rename) for name, rename in renamings if rename is not None)
 
 
 def _renaming_of(hint: Any) -> _Rename | None:
@@ -171,14 +171,14 @@ def _of_tuple(part: Any) -> _Rename | None:
     if rename is None:
         return None
     if part == Sid:  # a set of servers, in order
-        return lambda value, ids: tuple(sorted(rename(each, ids) for each in value))
-    return lambda value, ids: _tuple(value, [rename(each, ids) for each in value])
+        return lambda value, ids: tuple(sorted(rename(element, ids) for element in value))
+    return lambda value, ids: _tuple(value, [rename(element, ids) for element in value])
 
 
 def _of_fixed_tuple(parts: list[_Rename | None]) -> _Rename | None:
     if not any(parts):
         return None
-    return lambda value, ids: tuple((part or _unchanged)(each, ids) for part, each in zip(parts, value, strict=True))
+    return lambda value, ids: tuple((part or _unchanged)(item, ids) for part, item in zip(parts, value, strict=True))
 
 
 def _unchanged(value: Any, _: Ids) -> Any:

@@ -36,8 +36,8 @@ from spec.zab.state import Leader, Learner, ZabRules
 def rules(setup: Setup) -> Iterator[Rule]:
     """The rules of leading and following, without those that can never be enabled in this setup."""
     assert setup.zab is not None
-    for one, other in setup.quorum_pairs:
-        yield _receive(one, other)
+    for near, far in setup.quorum_pairs:
+        yield _receive(near, far)
     for sid in setup.sids:
         if setup.zab.asynchronous_disk:
             yield _own(ServerAction.SYNC, sid, _disk_moves(setup.zab))
@@ -51,11 +51,11 @@ def rules(setup: Setup) -> Iterator[Rule]:
             yield _fill_disk(sid)
         yield from _clients(setup, sid)
         yield _lose_quorum(setup, sid)
-    for one, other in setup.quorum_pairs:
-        for sid, leader in ((one, other), (other, one)):
+    for near, far in setup.quorum_pairs:
+        for sid, leader in ((near, far), (far, near)):
             yield _lose_leader(setup, sid, leader)
         if setup.budgets.disconnects:
-            yield _disconnect(one, other)
+            yield _disconnect(near, far)
 
 
 def _receive(one: Sid, other: Sid) -> Rule:
@@ -86,9 +86,9 @@ def _own(action: ServerAction, sid: Sid, moves: Callable[[Sid, Server], list[Mov
 
 def _disk_moves(zab: ZabRules) -> Callable[[Sid, Server], list[Move] | None]:
     def moves(sid: Sid, server: Server) -> list[Move] | None:
-        written = None if server.zab is None else disk.next_written(server.durable, server.zab.queue, zab)
+        next_write = None if server.zab is None else disk.next_written(server.durable, server.zab.queue, zab)
         sends = (Send(server_name(sid), Synced()),)
-        return None if written is None else [Move(ServerAction.SYNC, (sid, written.operation), sends)]
+        return None if next_write is None else [Move(ServerAction.SYNC, (sid, next_write.operation), sends)]
 
     return moves
 
@@ -159,16 +159,16 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     give_up = Send(server_name(sid), LeaderLost())
     lost = [Move(ServerAction.LOSE_LEADER, (sid, leader), (give_up,))]
     early = Move(ServerAction.GIVE_UP, (sid,), (spend(ServerAction.GIVE_UP), give_up))
-    own = Read(server_name(sid), lambda server: _round_behind(server, leader))
+    behind = Read(server_name(sid), lambda server: _round_behind(server, leader))
     actions = losses(setup.budgets, ServerAction.LOSE_LEADER)
     if setup.grain is Grain.ORACLE and not setup.reconfigs:
         gone = Read(name, lambda connection: True if _is_gone(connection) else None)
-        return Rule(f"lose leader {leader} {sid}", (own, gone), lambda *_: lost, actions)
+        return Rule(f"lose leader {leader} {sid}", (behind, gone), lambda *_: lost, actions)
     if setup.grain is Grain.ORACLE:
         looks = Read(server_name(leader), _looks)
         return Rule(
             f"lose leader {leader} {sid}",
-            (own, Read(name, _is_gone), looks),
+            (behind, Read(name, _is_gone), looks),
             lambda _, gone, looking: lost if gone or looking else None,
             actions,
         )
@@ -184,7 +184,7 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
             return lost
         return [early] if patience_ends else None
 
-    reads = (own, Read(name, _is_gone), Read(server_name(leader), in_round), Read(FAULTS, may_give_up))
+    reads = (behind, Read(name, _is_gone), Read(server_name(leader), in_round), Read(FAULTS, may_give_up))
     return Rule(f"lose leader {leader} {sid}", reads, moves, actions)
 
 
@@ -215,7 +215,7 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
 
     With the oracle no server can come: a leader has its quorum from the beginning.
     """
-    others = [other for other in setup.sids if (min(sid, other), max(sid, other)) in setup.quorum_pairs]
+    peers = [peer for peer in setup.sids if (min(sid, peer), max(sid, peer)) in setup.quorum_pairs]
     give_up = Send(server_name(sid), QuorumLost())
     lost = [Move(ServerAction.LOSE_QUORUM, (sid,), (give_up,))]
     early = Move(ServerAction.GIVE_UP, (sid,), (spend(ServerAction.GIVE_UP), give_up))
@@ -223,14 +223,14 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
 
     def moves(own: tuple[tuple[View, ...], int], *seen: Any) -> list[Move] | None:
         views, election_round = own
-        behind = {sid} | {other for other, whole in zip(others, seen, strict=False) if whole}
+        behind = {sid} | {peer for peer, whole in zip(peers, seen, strict=False) if whole}
         if have_quorums(views, behind):
             return None
         if one_step:
             return lost
-        patience_ends, cut, *standings = seen[len(others) :]
-        looking = zip(others, standings, strict=True)
-        coming = {other for other, each in looking if _may_come(each, views[0], election_round, (sid, other), cut)}
+        patience_ends, cut, *standings = seen[len(peers) :]
+        looking = zip(peers, standings, strict=True)
+        coming = {peer for peer, standing in looking if _may_come(standing, views[0], election_round, (sid, peer), cut)}
         if not have_quorums(views, behind | coming):
             return lost
         return [early] if patience_ends else None
@@ -242,9 +242,9 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     def whole(connection: Connection | None) -> bool:
         return connection is not None and connection.leader == sid and connection.is_whole
 
-    reads = [Read(server_name(sid), leads), *(Read(connection_name(sid, other), whole) for other in others)]
+    reads = [Read(server_name(sid), leads), *(Read(connection_name(sid, peer), whole) for peer in peers)]
     if not one_step:
-        reads += [Read(FAULTS, may_give_up), Read(LINKS), *(Read(server_name(o), in_round) for o in others)]
+        reads += [Read(FAULTS, may_give_up), Read(LINKS), *(Read(server_name(o), in_round) for o in peers)]
     return Rule(f"lose quorum {sid}", tuple(reads), moves, losses(setup.budgets, ServerAction.LOSE_QUORUM))
 
 

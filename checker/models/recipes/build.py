@@ -43,13 +43,13 @@ def recipe_model(name: str, setup: RecipeSetup, properties: Iterable[Property] =
 
 
 def _facts(setup: RecipeSetup) -> tuple[list[Column], list[Actor]]:
-    kept = [
+    parts = [
         (Facts.REIGNS, Column(REIGNS, Reigns()), reigns_actor(setup)),
         (Facts.LEADERS, Column(LEADERS, Leaders()), leaders_actor()),
         (Facts.HERD, Column(HERD, LargestHerd()), herd_actor()),
     ]
-    columns = [column for facts, column, _ in kept if facts in setup.facts]
-    actors = [actor for facts, _, actor in kept if facts in setup.facts]
+    columns = [column for facts, column, _ in parts if facts in setup.facts]
+    actors = [actor for facts, _, actor in parts if facts in setup.facts]
     if setup.writes:
         columns.append(Column(RESOURCE, Resource()))
         actors.append(resource_actor(setup))
@@ -92,8 +92,8 @@ def removals(setup: RecipeSetup) -> Rule:
 
     def moves(there: tuple[tuple[str, SessionId], ...], _left: bool) -> Iterator[Move]:
         for path, owner in there:
-            asked = Propose(owner, Delete(path, -1))
-            yield Move(RecipeAction.REMOVE, (path,), (spend(RecipeAction.REMOVE), Send(LEADER, asked)))
+            request = Propose(owner, Delete(path, -1))
+            yield Move(RecipeAction.REMOVE, (path,), (spend(RecipeAction.REMOVE), Send(LEADER, request)))
 
     reads = (Read(LEADER, there), has_left(RecipeAction.REMOVE))
     return Rule("the operator deletes", reads, moves, (RecipeAction.REMOVE,))

@@ -144,9 +144,9 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
     def _run(client: Client, heard: Iterable[events.Event]) -> Outcome:
         sends: list[Send] = []
         for event in heard:
-            done = setup.machine.step(setup.rules, client.recipe, event)
-            client = replace(client, recipe=done.state)
-            for effect in done.effects:
+            transition = setup.machine.step(setup.rules, client.recipe, event)
+            client = replace(client, recipe=transition.state)
+            for effect in transition.effects:
                 match effect:
                     case Observe(events.HoldsNoMore()) if client.taken and isinstance(event, events.Leave):
                         client = replace(client, given_up=True)

@@ -99,8 +99,8 @@ def herd_actor() -> Actor:
     """Record the greatest number of clients that one event has notified at one server."""
 
     def step(values: tuple[Any, ...], fired: WatchFact) -> Outcome:
-        told: LargestHerd = values[0]
-        return Outcome((LargestHerd(fired.path, fired.told) if fired.told > told.clients else told,))
+        largest: LargestHerd = values[0]
+        return Outcome((LargestHerd(fired.path, fired.told) if fired.told > largest.clients else largest,))
 
     return Actor(HERD, (HERD,), step)
 

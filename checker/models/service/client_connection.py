@@ -169,11 +169,11 @@ class _ConnectionSteps:
     def _arrive(self, link: ClientConnection, place: int) -> Outcome | None:
         if place >= len(link.up) or (link.waiting and not waits(link.up[place])):
             return None
-        record, left = link.up[place], link.up[:place] + link.up[place + 1 :]
+        record, rest = link.up[place], link.up[:place] + link.up[place + 1 :]
         if self._early(record):
-            after = replace(link, up=left, stray=(*link.stray, record))
+            after = replace(link, up=rest, stray=(*link.stray, record))
         else:
-            after = replace(link, up=left, waiting=link.waiting + waits(record))
+            after = replace(link, up=rest, waiting=link.waiting + waits(record))
         return Outcome((after,), (self._request(link, record, self._client),))
 
     def _arrive_late(self, link: ClientConnection) -> Outcome | None:

@@ -58,8 +58,8 @@ def history_actor(notes: frozenset[Note]) -> Actor:
             for event in fact.events:
                 history = _record_event(history, event)
         if Note.EVENTS in notes:
-            told = tuple((event.type.name, event.path) for event in fact.events)
-            history = replace(history, events=(*history.events, *told))
+            events = tuple((event.type.name, event.path) for event in fact.events)
+            history = replace(history, events=(*history.events, *events))
         return Outcome((history,))
 
     return Actor(HISTORY, (HISTORY,), step)
@@ -89,10 +89,10 @@ def _record_creation(history: CommitHistory, fact: CommitFact, txn: CreateTxn, n
     path = txn.path
     if Note.NUMBERS in notes and _SEQUENTIAL(path):
         parent = fact.store.node(parent_of(path))
-        given = (0 if parent is None else parent.czxid, path)
-        if given in history.numbers:
+        number = (0 if parent is None else parent.czxid, path)
+        if number in history.numbers:
             return replace(history, twice=path)
-        history = replace(history, numbers=history.numbers | {given})
+        history = replace(history, numbers=history.numbers | {number})
     if Note.EPHEMERALS in notes and txn.ephemeral:
         ephemerals = history.ephemerals | {(fact.change.session, path, fact.zxid)}
         history = replace(history, ephemerals=ephemerals)
@@ -104,8 +104,8 @@ def _record_deletion(history: CommitHistory, txn: DeleteTxn) -> CommitHistory:
 
     Deletions by the servers have no session, or are the end of one, and do not come here.
     """
-    left = frozenset(ephemeral for ephemeral in history.ephemerals if ephemeral[1] != txn.path)
-    return replace(history, ephemerals=left)
+    rest = frozenset(ephemeral for ephemeral in history.ephemerals if ephemeral[1] != txn.path)
+    return replace(history, ephemerals=rest)
 
 
 def _record_update(history: CommitHistory, data: bytes, notes: frozenset[Note]) -> CommitHistory:

@@ -127,33 +127,33 @@ def _record_zxid(memory: Observations, answer: Reply, _place: int) -> Observatio
 
 
 def _record_freshness(memory: Observations, answer: Reply, place: int) -> Observations:
-    at = memory.asked_at[place]
+    zxid = memory.asked_at[place]
     memory = replace(memory, asked_at=memory.asked_at[:place] + memory.asked_at[place + 1 :])
     if isinstance(answer.asked, Sync):
-        return replace(memory, synced=max(memory.synced, at))
+        return replace(memory, synced=max(memory.synced, zxid))
     if not isinstance(answer.asked, READS):
         return memory
-    if memory.stale is None and answer.zxid < at:
-        memory = replace(memory, stale=(answer.asked.path, at, answer.zxid))
+    if memory.stale is None and answer.zxid < zxid:
+        memory = replace(memory, stale=(answer.asked.path, zxid, answer.zxid))
     if memory.behind is None and answer.zxid < memory.synced:
         memory = replace(memory, behind=(answer.asked.path, memory.synced, answer.zxid))
     return memory
 
 
 def _record_watch(memory: Observations, answer: Reply, _place: int) -> Observations:
-    read = answer.asked
-    if not isinstance(read, READS) or answer.code not in (Code.OK, Code.NO_NODE):
+    request = answer.asked
+    if not isinstance(request, READS) or answer.code not in (Code.OK, Code.NO_NODE):
         return memory
-    is_, children = state_in_reply(answer), isinstance(read, GetChildren2)
+    is_, children = state_in_reply(answer), isinstance(request, GetChildren2)
     for awaits, path, was in sorted(memory.watches, key=repr):
-        alike = path == read.path and (awaits is Awaits.CHILDREN) is children
+        alike = path == request.path and (awaits is Awaits.CHILDREN) is children
         if alike and was != is_ and memory.unheard is None:
             memory = replace(memory, unheard=(path, was, is_))
-    told = {waiting for waiting in memory.noticed if waiting[1] == read.path}
-    if any(was == is_ and (awaits is Awaits.CHILDREN) is children for awaits, _, was in told):
-        memory = replace(memory, outdated=(read.path, is_))
-    memory = replace(memory, noticed=memory.noticed - told) if told else memory
-    watch = awaited(read, answer.code)
+    notices = {waiting for waiting in memory.noticed if waiting[1] == request.path}
+    if any(was == is_ and (awaits is Awaits.CHILDREN) is children for awaits, _, was in notices):
+        memory = replace(memory, outdated=(request.path, is_))
+    memory = replace(memory, noticed=memory.noticed - notices) if notices else memory
+    watch = awaited(request, answer.code)
     return memory if watch is None else replace(memory, watches=memory.watches | {(*watch, is_)})
 
 
@@ -244,8 +244,8 @@ def difference(expected: Expected, answer: Reply) -> str | None:
     if answer.code is not Code.OK or answer.reply is None:
         return None
     for name, value in expected.fields:
-        if (shown := field_of(answer.reply, name)) != value:
-            return f"{name}={shown}"
+        if (text := field_of(answer.reply, name)) != value:
+            return f"{name}={text}"
     return None
 
 

@@ -204,8 +204,8 @@ def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
     def moves(session: SessionId, sessions: tuple[SessionId, ...], zxid: int, seen: int = 0) -> tuple[Move, ...]:
         if not backwards and not accepts_session(session, seen, zxid):
             return ()
-        told = ResumeSession(server, zxid) if session in sessions else RefuseSession()
-        return (Move(ServiceAction.RECONNECT, (client, server), (Send(name, told),)),)
+        reply = ResumeSession(server, zxid) if session in sessions else RefuseSession()
+        return (Move(ServiceAction.RECONNECT, (client, server), (Send(name, reply),)),)
 
     def both(leader: Leader) -> tuple[tuple[SessionId, ...], int]:
         return open_sessions(leader), leader.zxid
@@ -291,8 +291,8 @@ def _crash(client: int) -> Rule:
     def lives(link: ClientConnection) -> bool | None:
         return None if link.state is ConnectionState.GONE else True
 
-    read, ends = Read(name, lives), (Send(name, ServiceAction.CRASH),)
-    return limited_rule(ServiceAction.CRASH, f"client {client}", (client,), ends, read)
+    living, ends = Read(name, lives), (Send(name, ServiceAction.CRASH),)
+    return limited_rule(ServiceAction.CRASH, f"client {client}", (client,), ends, living)
 
 
 def service(setup: ServiceSetup) -> ModelFragment:

@@ -106,8 +106,8 @@ class Choose(msgspec.Struct, frozen=True):
 
 def scripted_clients(setup: ServiceSetup, scripts: Sequence[Script], notes: Iterable[Note]) -> ModelFragment:
     """The clients of a service, one for each script."""
-    wanted = frozenset(notes)
-    clients = [_Scripted(client, setup, script, wanted) for client, script in enumerate(scripts, 1)]
+    note_set = frozenset(notes)
+    clients = [_Scripted(client, setup, script, note_set) for client, script in enumerate(scripts, 1)]
     return ModelFragment(
         tuple(Column(client_name(client), ScriptPosition()) for client in setup.client_ids),
         tuple(Actor(client.name, (client.name,), client.step) for client in clients),
@@ -157,12 +157,12 @@ class _Scripted:
                 if isinstance(answer.asked, CloseSession):  # type: ignore[union-attr]
                     return self._over(memory)
                 place = standing.outstanding.index(answer.asked)  # type: ignore[union-attr]
-                left = standing.outstanding[:place] + standing.outstanding[place + 1 :]
+                rest = standing.outstanding[:place] + standing.outstanding[place + 1 :]
                 memory = notes_of.after_reply(memory, self._notes, answer, place)  # type: ignore[arg-type]
                 if Note.ANSWERS in self._notes and self._script.expected:
                     expected = self._script.expected[standing.step - 1]  # the client waits for each reply
                     memory = notes_of.after_comparison(memory, expected, answer)  # type: ignore[arg-type]
-                return replace(standing, outstanding=left, memory=memory)
+                return replace(standing, outstanding=rest, memory=memory)
             case ConnectionLoss():
                 if any(isinstance(record, CloseSession) for record in standing.outstanding):
                     return self._over(memory)

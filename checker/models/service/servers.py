@@ -133,8 +133,8 @@ def _numbered_by_siblings(store: FrozenStore, create: Create) -> Create:
 
 
 def _up_to_the_error(multi: MultiTxn) -> MultiTxn:
-    kept = tuple(txn for txn in multi.txns if not isinstance(txn, ErrorTxn))
-    return multi if len(kept) == len(multi.txns) else MultiTxn(kept)
+    changes = tuple(txn for txn in multi.txns if not isinstance(txn, ErrorTxn))
+    return multi if len(changes) == len(multi.txns) else MultiTxn(changes)
 
 
 Watching: TypeAlias = frozenset[tuple[int, WatchKind, str]]
@@ -152,14 +152,14 @@ def watches_actor(server: int, setup: ServiceSetup) -> Actor:
             case AddWatch(client, kind, path):
                 return Outcome((watching | {(client, kind, path)},))
             case ForgetClient(client):
-                return Outcome((frozenset(each for each in watching if each[0] != client),))
+                return Outcome((frozenset(watch for watch in watching if watch[0] != client),))
             case FireWatches(event):
                 fired = _matches(watching, asked)
                 clients = dict.fromkeys(client for client, _, _ in fired)
                 facts = tuple(Send(name, WatchFact(event.path, len(clients))) for name in setup.observe_watches)
                 notice = SendMessage(WatchNotification(event.type, event.path), ahead)
-                told = tuple(Send(link_name(client), notice) for client in clients)
-                return Outcome((watching if stays else watching - set(fired),), (*(facts if told else ()), *told))
+                notices = tuple(Send(link_name(client), notice) for client in clients)
+                return Outcome((watching if stays else watching - set(fired),), (*(facts if notices else ()), *notices))
 
     name = watches_name(server)
     return Actor(name, (name,), step)
@@ -261,17 +261,17 @@ def _without(client: int, pending: Iterable[Commit | SyncMarker]) -> Iterator[Co
     Its syncs and refusals are removed, since they only wait for a reply; its transactions remain.
     """
     last = None
-    for each in pending:
-        mine = each.origin is not None and each.origin.client == client
-        if isinstance(each, SyncMarker):
+    for transaction in pending:
+        mine = transaction.origin is not None and transaction.origin.client == client
+        if isinstance(transaction, SyncMarker):
             if not mine:
-                yield each
+                yield transaction
         elif not mine:
-            last = each.zxid
-            yield each
-        elif each.zxid != last:
-            last = each.zxid
-            yield replace(each, origin=None)
+            last = transaction.zxid
+            yield transaction
+        elif transaction.zxid != last:
+            last = transaction.zxid
+            yield replace(transaction, origin=None)
 
 
 def _sync_reply(origin: Origin, zxid: int) -> Send:
@@ -312,11 +312,11 @@ def _register(store: FrozenStore, server: int, client: int, library: Library) ->
         return
     table: Watches[int] = Watches()
     missed = table.set_watches(store, request, client)
-    wanted = (
+    registrations = (
         (WatchKind.DATA, WatcherType.DATA, dict.fromkeys((*request.data_watches, *request.exist_watches))),
         (WatchKind.CHILDREN, WatcherType.CHILDREN, request.child_watches),
     )
-    for kind, type_, paths in wanted:
+    for kind, type_, paths in registrations:
         for path in paths:
             if table.check(CheckWatches(path, type_), client) is Code.OK:
                 yield Send(watches_name(server), AddWatch(client, kind, path))
@@ -367,8 +367,8 @@ def leader_actor(setup: ServiceSetup) -> Actor:
     def _distribute(leader: Leader, change: Change, applied: TxnResult, origin: Origin | None) -> Iterable[Send]:
         if setup.lag:
             for server in setup.server_ids:
-                here = origin if origin is not None and origin.server == server else None
-                yield Send(server_name(server), Commit(leader.zxid, change, here))
+                local_origin = origin if origin is not None and origin.server == server else None
+                yield Send(server_name(server), Commit(leader.zxid, change, local_origin))
             return
         for event in applied.events:
             yield from (Send(watches_name(server), FireWatches(event)) for server in setup.server_ids)
