@@ -20,8 +20,7 @@ from itertools import pairwise, zip_longest
 from checker.execution import poll
 from checker.rollout.config_state import ConfigState, side_of, with_names
 from checker.rollout.files.differences import Difference, differences, masked
-from checker.rollout.files.keys import Effect
-from checker.rollout.files.listeners import occupied, strangers
+from checker.rollout.files.keys import Effect, occupied, strangers
 from checker.rollout.inputs.folders import Folder, ServerText, settings
 from spec.config import Config, ConfigError
 from spec.quorum import Majority, Sid, View

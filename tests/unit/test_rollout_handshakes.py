@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from checker.cli.main import main
-from checker.rollout.files.listeners import Handshake
+from checker.rollout.files.keys import Handshake
 
 PLAIN, UNIFIED = Handshake(False, False), Handshake(False, True)
 BOTH, TLS = Handshake(True, True), Handshake(True, False)

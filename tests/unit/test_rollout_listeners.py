@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from checker.rollout.files.listeners import occupied
+from checker.rollout.files.keys import occupied
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.stages import one_at_a_time
 from tests.support.command_line import cli

@@ -21,8 +21,17 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from checker.execution import poll
-from checker.rollout.files.keys import DURABLE, Effect, KeyEffect, effect_of
-from checker.rollout.files.listeners import CLIENT, SECURE, changed_for_clients, conflicts, occupied
+from checker.rollout.files.keys import (
+    CLIENT,
+    DURABLE,
+    SECURE,
+    Effect,
+    KeyEffect,
+    changed_for_clients,
+    conflicts,
+    effect_of,
+    occupied,
+)
 from checker.rollout.inputs.folders import Folder, ServerFiles, settings
 from spec.config import Config, ConfigError, ServerLine, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
