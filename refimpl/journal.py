@@ -11,8 +11,6 @@ module keeps:
 - It makes no decisions and uses nothing of `checker`: two readers of one format expose a mistake in either.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from enum import Enum
@@ -145,7 +143,7 @@ class Journal:
 class _StructEncoder:
     """Structs as plain data: the name, then every field in order; `txns` encodes a sequence of transactions."""
 
-    def __init__(self, digests: _Digests, txns: Callable[[TxnSequence], Any]) -> None:
+    def __init__(self, digests: "_Digests", txns: Callable[[TxnSequence], Any]) -> None:
         self.txns = txns
         self._digests = digests
         self._words: dict[type, tuple[str, tuple[tuple[int, Callable[[Any], Any]], ...]]] = {}

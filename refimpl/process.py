@@ -12,8 +12,6 @@ Rules:
 Source: `QuorumPeerMain.initializeAndRun`, `runFromConfig`, `ZooKeeperServerMain`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import resource
@@ -225,7 +223,7 @@ async def serve(
 
 def _open_admin(
     node: Node, clients: ClientPort, settings: Settings, membership: Membership | None
-) -> AdminPorts | None:
+) -> "AdminPorts | None":
     if settings.admin.admin is None and settings.admin.metrics is None:
         return None
     from refimpl.admin.ports import AdminPorts  # noqa: PLC0415 - h11 takes 25 ms, and most tests need neither port

@@ -16,8 +16,6 @@ Source: `QuorumPeerConfig.parseProperties`, `ZooKeeperServer`, `SyncRequestProce
 `AdminServerFactory`, `PrometheusMetricsProvider.configure`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -71,7 +69,7 @@ class AdminSettings(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Address | None = None
 
     @classmethod
-    def of(cls, properties: dict[str, str]) -> AdminSettings:
+    def of(cls, properties: dict[str, str]) -> "AdminSettings":
         """Read the keys of zoo.cfg. Raises AdminError."""
         for key in _WITHOUT_TLS:
             if is_true(properties, key):

@@ -23,8 +23,6 @@ Source: `UnifiedServerSocket`, `QuorumCnxManager.initiateConnection`, `Learner.c
 `X509Util`, `ClientX509Util`, `QuorumX509Util`, `KeyStoreFileType`, `PEMFileLoader`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import logging
@@ -76,7 +74,7 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(
         cls, properties: dict[str, str], prefix: str = CLIENTS, wanted_by: str = "secureClientPort is set"
-    ) -> TlsSettings:
+    ) -> "TlsSettings":
         """Read the settings from zoo.cfg's keys; `wanted_by` says what makes them necessary. Raises TlsError."""
         for name, feature in _REFUSED.items():
             key = prefix + name
@@ -217,7 +215,7 @@ class PeerSecurity(msgspec.Struct, frozen=True, kw_only=True):
     reloads: bool = False
 
     @classmethod
-    def of(cls, properties: dict[str, str]) -> PeerSecurity:
+    def of(cls, properties: dict[str, str]) -> "PeerSecurity":
         """Read the keys of zoo.cfg. Raises TlsError."""
         by_tls, unified = is_true(properties, "sslQuorum"), is_true(properties, "portUnification")
         if not (by_tls or unified):

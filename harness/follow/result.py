@@ -1,7 +1,5 @@
 """The result of a plan that was followed: the acknowledged writes, the pauses, and the writes at the end."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterable, Mapping, Set
@@ -47,7 +45,7 @@ class FollowedRun:
     reason: str = ""
     steps: list[FollowedStep] = field(default_factory=list)
     acknowledged: int = 0
-    missing: dict[Sid, tuple[WriteReply, ...]] = field(default_factory=dict)
+    missing: "dict[Sid, tuple[WriteReply, ...]]" = field(default_factory=dict)
     pause: float = 0.0
     vain: int = 0
 

@@ -12,8 +12,6 @@ Rules:
 Source: `NIOServerCnxn.sendBuffer`, `handleWrite`, `close`; `NettyServerCnxn`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import logging
@@ -48,13 +46,13 @@ class ChannelOwner(Protocol):
 
     settings: ClientSettings
     statistics: ServerStatistics
-    write_queue: WriteQueue
-    unread_output: UnreadOutput[Channel]
+    write_queue: "WriteQueue"
+    unread_output: "UnreadOutput[Channel]"
 
     def linger(self, number: int) -> None:
         """Give the client of a finished connection time to close it."""
 
-    def release_after(self, seconds: float, channel: Channel) -> None:
+    def release_after(self, seconds: float, channel: "Channel") -> None:
         """Release a channel after a time; it may have ended by then."""
 
 

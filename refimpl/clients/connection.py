@@ -15,8 +15,6 @@ Rules:
 Source: `NIOServerCnxn`, `ServerCnxn`; `ZooKeeperServer.processConnectRequest`, `processPacket`, `finishSessionInit`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import OrderedDict, deque
@@ -123,34 +121,34 @@ class ConnectionOwner(ChannelOwner, Protocol):
     def last_zxid(self) -> int:
         """The zxid of the last transaction applied."""
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: "Connection") -> None:
         """Start the time for a ConnectRequest."""
 
-    def heard(self, connection: Connection) -> None:
+    def heard(self, connection: "Connection") -> None:
         """Extend the session of a client that has sent bytes."""
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: "Connection") -> None:
         """Remove a connection that has ended."""
 
-    def answer_word(self, connection: Connection, opening: bytes) -> bool:
+    def answer_word(self, connection: "Connection", opening: bytes) -> bool:
         """Answer a four-letter word; return False if the first bytes are not one."""
 
     def read_only(self, session: SessionId) -> ReadOnlyRules | None:
         """The rules for a client that presents this session, if the server has no quorum."""
 
-    def open_session(self, connection: Connection) -> None:
+    def open_session(self, connection: "Connection") -> None:
         """Create a session for this connection."""
 
-    def renew_session(self, connection: Connection, session: SessionId) -> None:
+    def renew_session(self, connection: "Connection", session: SessionId) -> None:
         """Attach an existing session to this connection."""
 
-    def forward(self, connection: Connection, pending: PendingRequest) -> None:
+    def forward(self, connection: "Connection", pending: PendingRequest) -> None:
         """Pass a write or a sync to the server."""
 
-    def answer(self, connection: Connection, pending: PendingRequest) -> Reply:
+    def answer(self, connection: "Connection", pending: PendingRequest) -> Reply:
         """Answer any other request from the current tree."""
 
-    def answered(self, connection: Connection, pending: PendingRequest, zxid: int, arrived: int) -> None:
+    def answered(self, connection: "Connection", pending: PendingRequest, zxid: int, arrived: int) -> None:
         """Count an answered request."""
 
 

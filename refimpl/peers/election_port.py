@@ -21,8 +21,6 @@ Rules this module keeps:
 Source: `QuorumCnxManager` (`startConnection`, `handleConnection`, `SendWorker`, `RecvWorker`, `Listener`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -64,7 +62,7 @@ CROSSING = 1.0
 class Link:
     """The connection with one peer, and the votes that wait for it."""
 
-    def __init__(self, port: ElectionSockets, sid: Sid) -> None:
+    def __init__(self, port: "ElectionSockets", sid: Sid) -> None:
         self.port, self.sid = port, sid
         self.channel = Channel()
         self.socket: ElectionSocket | None = None
@@ -90,7 +88,7 @@ class Link:
             self._end_socket()
         self.connect(addresses)
 
-    def opened(self, socket: ElectionSocket) -> None:
+    def opened(self, socket: "ElectionSocket") -> None:
         """Install a new socket; an older one ends."""
         self._end_socket()
         self.socket, self._opened_at = socket, asyncio.get_running_loop().time()
@@ -103,7 +101,7 @@ class Link:
             older.close()
             self.channel = spec_channel.peer_crashed(self.channel)
 
-    def lost(self, socket: ElectionSocket) -> None:
+    def lost(self, socket: "ElectionSocket") -> None:
         """Handle the end of the socket; the last vote is sent again on the next one."""
         if self.socket is socket:
             self.socket = None
@@ -130,7 +128,7 @@ class Link:
 class ElectionSocket(asyncio.Protocol):
     """One socket; `peer` is None until its opening has arrived."""
 
-    def __init__(self, port: ElectionSockets, peer: Sid | None) -> None:
+    def __init__(self, port: "ElectionSockets", peer: Sid | None) -> None:
         self.port, self.peer = port, peer
         self.is_ready = True
         self.has_complaint = False

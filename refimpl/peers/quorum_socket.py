@@ -15,8 +15,6 @@ Source: `LearnerHandler.run`, `sendPackets`; `Learner.readPacket`, `syncWithLead
 `QuorumCnxManager.setSockOpts` (off), `LearnerHandler.shutdown`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Iterator
@@ -52,16 +50,16 @@ MOST_UNSENT = 256 << 20
 class Owner(Protocol):
     """The owner of a socket, which handles its events."""
 
-    def opened(self, socket: QuorumSocket) -> None:
+    def opened(self, socket: "QuorumSocket") -> None:
         """Handle the opening of the connection."""
 
-    def arrived(self, socket: QuorumSocket) -> None:
+    def arrived(self, socket: "QuorumSocket") -> None:
         """Handle packets in its inbox."""
 
-    def gone(self, socket: QuorumSocket) -> None:
+    def gone(self, socket: "QuorumSocket") -> None:
         """Handle the end of the connection."""
 
-    def broken(self, socket: QuorumSocket, why: str) -> None:
+    def broken(self, socket: "QuorumSocket", why: str) -> None:
         """Handle malformed input, or too much waiting output; the connection is being closed."""
 
 
