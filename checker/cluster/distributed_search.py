@@ -8,8 +8,8 @@ The driver holds counts only; rows and fingerprints stay at the parts and go fro
 - The calls of one part are carried out in the order in which they are started here. The rows of the next two rounds of
   a divided level are expanded before the new states of a round are built: while a part expands them, the candidates and
   the flags of the others arrive.
-- The first finding of a property is the one with the least number in the order of the whole search (`pieces`), so that
-  it does not depend on the number of parts.
+- The first finding of a property is the one with the least number in the order of the whole search, so that it does not
+  depend on the number of parts.
 - The path of a finding is rebuilt here by the plain engine, and its last row must be the one that the part reached.
 """
 
