@@ -293,7 +293,9 @@ def test_a_replay_shows_the_very_text_that_was_written(scenario: Write) -> None:
     folder = scenario(VIOLATED).parent / "traces"
     cli("run", scenario(VIOLATED), "--traces", folder)
 
-    for file in folder.glob("*.itf.json"):
+    files = list(folder.glob("*.itf.json"))
+    assert len(files) == 2, "a violation and a witness"
+    for file in files:
         for form in FORMATS.values():
             written = file.with_name(form.file_name(file.name.removesuffix(".itf.json"))).read_text()
             assert cli("replay", file, "--format", form.name).out.startswith(written)

@@ -198,6 +198,8 @@ def test_where_all_moves_are_too_many_those_of_the_run_are_reordered(monkeypatch
 
 def test_a_run_that_never_comes_to_its_goal_stays_as_it_is() -> None:
     job = load(PATHS["zookeeper-1419-never-elects"])
-    for found in plain.explore(job.model).violations:
+    violations = plain.explore(job.model).violations
+    assert violations
+    for found in violations:
         assert found.prop.kind in (Kind.RECOVERABLE, Kind.EVENTUALLY)
         assert minimised(job, found) is found
