@@ -1,1 +1,1 @@
-"""Models that come with the checker: general processes, a small election, a ZooKeeper ensemble, a service, recipes."""
+"""Models that come with the checker: a small election, a ZooKeeper ensemble, a service, recipes."""
