@@ -45,7 +45,7 @@ NOT_EXPLORED = {
     "server.py: _serving": MANY,
     "server.py: _give_up": "a node asks whether a learner may leave; in the checker the event is not offered",
     "election/channel.py: deliver": "a node asks for a message; in the checker there is one in each delivery",
-    "election/intervals.py: ": TIME,
+    "election/state.py: next_notification_timeout": TIME,
     "zab/timeouts.py: ": TIME,
     "zab/leader.py: is_supported": TIME,
     "zab/leader.py: is_exhausted": "an epoch has 4,294,967,295 zxids",
