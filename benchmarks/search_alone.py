@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 
 from checker.engine import Finding, Kind, Model, Property, Read
-from checker.models import rounds
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
+from checker.models.small_election import FOLLOWING, LEADING, election
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.scenario import load
 from spec.election.channel import ChannelRules
@@ -23,18 +23,18 @@ EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 
 def small_election(servers: int) -> Model:
     """Rounds, votes and buckets alone, without properties: the same model as the Promela one."""
-    return rounds.election(servers).with_properties([])
+    return election(servers).with_properties([])
 
 
 def deciding(kind: Kind) -> Callable[[int], Model]:
     """The small election with the property that all servers decide: eventually, or recoverably, by the kind."""
 
     def decided(*states: str) -> Finding | None:
-        return Finding("all have decided") if {*states} <= {rounds.LEADING, rounds.FOLLOWING} else None
+        return Finding("all have decided") if {*states} <= {LEADING, FOLLOWING} else None
 
     def model(servers: int) -> Model:
         reads = tuple(Read(str(sid), lambda local: local.state) for sid in range(1, servers + 1))
-        return rounds.election(servers).with_properties([Property("Decides", reads, decided, kind)])
+        return election(servers).with_properties([Property("Decides", reads, decided, kind)])
 
     return model
 

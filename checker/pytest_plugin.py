@@ -168,7 +168,7 @@ class ScenarioItem(pytest.Item):
         """Explore the scenario. Raises UnexpectedError, or skips a scenario that the budget ended."""
         from checker.cli.runner import with_traces  # noqa: PLC0415
         from checker.engine.model import ModelError  # noqa: PLC0415
-        from checker.report.build_servers import figures  # noqa: PLC0415
+        from checker.report.ci_reports import figures  # noqa: PLC0415
 
         outcome = self._outcome(self.config.stash[_HOW])
         self.user_properties += figures(outcome)
@@ -215,7 +215,7 @@ class ScenarioItem(pytest.Item):
 
 
 def _failure_text(outcome: RunOutcome, source: Path, config: pytest.Config) -> str:
-    from checker.report.build_servers import sentence  # noqa: PLC0415
+    from checker.report.ci_reports import sentence  # noqa: PLC0415
     from checker.report.verdict import location_of  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 

@@ -167,8 +167,8 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
     from checker.rollout.files.differences import read_now  # noqa: PLC0415
     from checker.rollout.inputs.folders import with_namespace_of  # noqa: PLC0415
     from checker.rollout.inputs.sources import read_input  # noqa: PLC0415
+    from checker.rollout.orders import Way  # noqa: PLC0415
     from checker.rollout.scenarios import ReleaseChange  # noqa: PLC0415
-    from checker.rollout.steps import Way  # noqa: PLC0415
 
     given_old, given_new = read_input(options.old), read_input(options.new)
     old, new = with_namespace_of(given_old, given_new), with_namespace_of(given_new, given_old)

@@ -1,7 +1,7 @@
 ------------------------------ MODULE Election ------------------------------
 (***************************************************************************)
 (* The small election of Quorate's benchmarks: rounds, votes and receive   *)
-(* buckets. It is the model of checker/models/rounds.py and of             *)
+(* buckets. It is the model of checker/models/small_election.py and of     *)
 (* benchmarks/spin/election.pml, and has the same states: 6,544 for three  *)
 (* servers, 13,822,383 for four.                                           *)
 (*                                                                         *)

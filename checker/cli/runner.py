@@ -57,7 +57,7 @@ def prepare(options: argparse.Namespace) -> None:
 
 def write_reports(outcomes: Sequence[RunOutcome], options: argparse.Namespace, began: float, seconds: float) -> None:
     """Write the reports that the options name. `began` is in seconds since 1970. Raises OutputError."""
-    from checker.report.build_servers import junit_xml, sarif_log  # noqa: PLC0415
+    from checker.report.ci_reports import junit_xml, sarif_log  # noqa: PLC0415
     from checker.report.json_report import document, release  # noqa: PLC0415 (few commands write a report)
 
     if options.junit is not None:
@@ -71,7 +71,7 @@ def write_reports(outcomes: Sequence[RunOutcome], options: argparse.Namespace, b
 @contextmanager
 def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
     """Stop the GitHub runner from reading the output as workflow commands."""
-    from checker.report.build_servers import commands_stopped  # noqa: PLC0415
+    from checker.report.ci_reports import commands_stopped  # noqa: PLC0415
 
     with commands_stopped(lambda line: _say(line, options)) if options.github else nullcontext():
         yield
@@ -79,7 +79,7 @@ def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
 
 def say_to_github(outcomes: Sequence[RunOutcome], options: argparse.Namespace) -> None:
     """Print annotations, and write the summary of the step if the environment names a file. Raises OutputError."""
-    from checker.report.build_servers import annotation_lines, summary  # noqa: PLC0415
+    from checker.report.ci_reports import annotation_lines, summary  # noqa: PLC0415
 
     for annotation in annotation_lines(outcomes):
         _say(annotation, options)

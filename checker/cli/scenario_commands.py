@@ -345,7 +345,7 @@ def _print_swarm(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Names
 
 
 def _write_reports(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> None:
-    from checker.report.build_servers import junit_xml, sarif_log  # noqa: PLC0415
+    from checker.report.ci_reports import junit_xml, sarif_log  # noqa: PLC0415
     from checker.report.json_report import release  # noqa: PLC0415
     from checker.user_files import write  # noqa: PLC0415
 

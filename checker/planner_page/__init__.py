@@ -47,10 +47,10 @@ from checker.execution import ended_by
 from checker.job import Json
 from checker.local_page import BadRequestError, PageHandler, PageServer, ProgressSender, assets_of, read_request, slot
 from checker.rollout import Engine, OrderError, PlanRequest, plan
+from checker.rollout.orders import WAY_WORDS
 from checker.rollout.output.cache import AnswerCache, RenderedAnswer, rendered
 from checker.rollout.runs import Runner, RunResult, TimeBetweenRuns
 from checker.rollout.scenarios import QUESTION_WORDS, RunSpec
-from checker.rollout.steps import WAY_WORDS
 from checker.rollout_command import ROLLOUT, request_of
 from checker.symbolic.disjoint import UndecidedError
 from spec.config import ConfigError

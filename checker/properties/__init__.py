@@ -30,6 +30,5 @@ __all__ = [
     "leadership",
     "liveness",
     "reconfiguration",
-    "refinement",
     "role_patterns",
 ]

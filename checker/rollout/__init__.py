@@ -22,8 +22,8 @@ Every run is a scenario that `checker.scenario` loads and that `replay` can repe
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import Folder, read_folder
+from checker.rollout.orders import OrderError
 from checker.rollout.planner import plan
 from checker.rollout.runs import Engine, SafetyVerdict, run
-from checker.rollout.steps import OrderError
 
 __all__ = ["Engine", "Folder", "OrderError", "Plan", "PlanRequest", "SafetyVerdict", "plan", "read_folder", "run"]

@@ -29,12 +29,12 @@ from checker.rollout.disks import DiskRemedy, Disks, with_lost_volumes
 from checker.rollout.files.differences import Interruption, same_files
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
+from checker.rollout.orders import RESTART, START, STOP, ServerStep, Steps, Way, has_quorum, left_out, steps_of, way_of
 from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer
-from checker.rollout.route import SAFETY, Order, PlanRoute
+from checker.rollout.route_verdict import SAFETY, Order, PlanRoute
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.scenarios import CRASHES, Question, ReleaseChange
 from checker.rollout.stages import Stage, reverse
-from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, Way, has_quorum, left_out, steps_of, way_of
 from spec.quorum import Sid
 from spec.variants import Variant
 

@@ -1,7 +1,7 @@
 """Asks the questions about a route, in given orders, by runs with and without faults.
 
 Each question is put to the model that answers it soonest (`checker.rollout.scenarios`): without faults for every
-server that may lead at first, with faults for one of them. `checker.rollout.route` derives the answers.
+server that may lead at first, with faults for one of them. `checker.rollout.route_verdict` derives the answers.
 
 Rules of this module:
 
@@ -40,7 +40,8 @@ from itertools import product
 
 from checker.models.ensemble.actions import ServerAction
 from checker.rollout.disks import with_disks
-from checker.rollout.route import Order, PlanRoute, pairs_of, too_large
+from checker.rollout.orders import RESTART, START, STOP, Steps, Way, counts_an_observer, left_out, may_lead
+from checker.rollout.route_verdict import Order, PlanRoute, pairs_of, too_large
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, Work, leads_first
 from checker.rollout.scenarios import (
     ALONE_COMPLETE,
@@ -57,7 +58,6 @@ from checker.rollout.scenarios import (
     RunSpec,
 )
 from checker.rollout.stages import Stage
-from checker.rollout.steps import RESTART, START, STOP, Steps, Way, counts_an_observer, left_out, may_lead
 from spec.quorum import Sid
 
 OperatorMove = Mapping[str, object]

@@ -15,8 +15,8 @@ from enum import Enum
 from itertools import pairwise
 
 from checker.rollout.inputs.folders import Folder
+from checker.rollout.orders import RESTART, START, STOP, OrderError, ServerStep, Steps
 from checker.rollout.stages import Stage
-from checker.rollout.steps import RESTART, START, STOP, OrderError, ServerStep, Steps
 from checker.symbolic.disjoint import disjoint_quorums
 from spec.quorum import Majority, Sid, View
 

@@ -30,8 +30,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from checker.rollout.orders import START, STOP, Steps, Way, proof_covers
 from checker.rollout.stages import Stage
-from checker.rollout.steps import START, STOP, Steps, Way, proof_covers
 from checker.symbolic.disjoint import RunningView, disjoint_stages
 from spec.quorum import Sid, View
 

@@ -2,8 +2,8 @@
 
     plan(request, run) -> Plan
 
-`checker.rollout.search` chooses the routes to judge. This module checks the request, and adds the other routes: each
-way of working, the given disks, the releases, the way back, and `reconfig`. They follow the steps that the plan
+`checker.rollout.order_search` chooses the routes to judge. This module checks the request, and adds the other routes:
+each way of working, the given disks, the releases, the way back, and `reconfig`. They follow the steps that the plan
 recommends, or stand beside them, and are asked by the same search.
 
 Rules of this module:
@@ -29,6 +29,8 @@ from checker.rollout.answer import Plan, PlanRequest, ReleaseAnswer
 from checker.rollout.assessor import INQUIRIES, Case, splits
 from checker.rollout.disks import check_disks, harmless, remedies, with_lost_volumes
 from checker.rollout.files.differences import check_identities, check_startable
+from checker.rollout.order_search import PlanSearch
+from checker.rollout.orders import OrderError, Way, covers_runs, in_way, may_lead, steps_of
 from checker.rollout.reconfig.answers import (
     CommandAnswer,
     FaultBudget,
@@ -47,12 +49,10 @@ from checker.rollout.reconfig.commands import (
     one_at_a_time,
     refusals,
 )
-from checker.rollout.route import LARGEST, QUESTIONS, SAFETY, Order, PlanRoute, too_large
+from checker.rollout.route_verdict import LARGEST, QUESTIONS, SAFETY, Order, PlanRoute, too_large
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, Work, not_begun, worst_verdict
 from checker.rollout.scenarios import OF_RELEASES, Question, ReleaseChange
-from checker.rollout.search import PlanSearch
 from checker.rollout.stages import Stage, listed, reverse, whole
-from checker.rollout.steps import OrderError, Way, covers_runs, in_way, may_lead, steps_of
 from spec.quorum import Sid
 
 # Ways of working.

@@ -42,8 +42,8 @@ from checker.job import Job
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.setup import PLAN, server_name
 from checker.models.ensemble.status import ElectionStatus, connects, election_status, is_established
+from checker.rollout.orders import RESTART
 from checker.rollout.scenarios import RunSpec
-from checker.rollout.steps import RESTART
 from checker.scenario import ScenarioError, from_text
 from checker.symbolic.disjoint import UndecidedError
 from checker.traces import trace_of

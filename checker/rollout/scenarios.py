@@ -16,8 +16,8 @@ from enum import Enum
 from functools import cached_property
 
 from checker.rollout.disks import DiskHazard
+from checker.rollout.orders import STOP, ServerStep, Steps, Way
 from checker.rollout.stages import Stage
-from checker.rollout.steps import STOP, ServerStep, Steps, Way
 from checker.scenario.yaml_lines import write_yaml
 from spec.quorum import Sid
 from spec.releases import Release, defects_of

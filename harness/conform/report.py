@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 import msgspec
 
 from checker.printable import escaped, fenced, table
-from checker.report.build_servers import xml_text
+from checker.report.ci_reports import xml_text
 from checker.user_files import HISTORY, TooLargeError, read_bytes
 from harness.conform.comparison import Difference
 from harness.conform.kills.run import KillsResult

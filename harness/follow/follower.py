@@ -31,8 +31,8 @@ from pathlib import Path
 from checker.rollout.answer import Plan
 from checker.rollout.config_state import ConfigState
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.route import Order, PlanRoute
-from checker.rollout.steps import START, STOP, ServerStep, Steps, steps_of
+from checker.rollout.orders import START, STOP, ServerStep, Steps, steps_of
+from checker.rollout.route_verdict import Order, PlanRoute
 from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent
 from harness.follow.servers import FollowedServers, Loopback, MappingError, ids
 from harness.processes import ServerError, free_ports, wait_until

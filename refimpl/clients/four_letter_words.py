@@ -65,7 +65,7 @@ class FourLetterWords:
 
     def __init__(self, clients: MonitoredPort) -> None:
         self._clients = clients
-        self._started = time.monotonic()
+        self._started = system().monotonic_ms()
         self._always: dict[str, Callable[[], str]] = {
             "ruok": lambda: "imok",
             "envi": lambda: "Environment:\n" + "".join(f"{name}={value}\n" for name, value in environment().items()),
@@ -146,7 +146,7 @@ class FourLetterWords:
     @property
     def uptime(self) -> int:
         """The time since the start of the server, in milliseconds."""
-        return int((time.monotonic() - self._started) * 1000)
+        return system().monotonic_ms() - self._started
 
     def monitored(self, backend: Backend, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
         """The figures of `mntr`, without the prefix of their names."""

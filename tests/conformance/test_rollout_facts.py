@@ -16,11 +16,11 @@ from checker.report import judge
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.assessor import Assessor
 from checker.rollout.claims import Evidence
-from checker.rollout.route import PlanRoute
+from checker.rollout.orders import START, Way, candidates, may_split, steps_of, unsplit
+from checker.rollout.route_verdict import PlanRoute
 from checker.rollout.runs import LEAST_SECONDS, RunResult, Work, run_within
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage
-from checker.rollout.steps import START, Way, candidates, may_split, steps_of, unsplit
 from checker.scenario import from_text
 from checker.traces import read_itf, replay, to_itf
 from checker.traces.trace import Trace

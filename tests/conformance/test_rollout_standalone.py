@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout.orders import Way
 from checker.rollout.scenarios import Question
-from checker.rollout.steps import Way
 from checker.scenario import bundled
 from spec.config import ConfigError
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import read_folder
+from checker.rollout.orders import START, unsplit
 from checker.rollout.stages import whole
-from checker.rollout.steps import START, unsplit
 from checker.scenario import bundled
 from harness.ensemble import Ensemble
 from tests.node.hostile import client

@@ -18,8 +18,8 @@ from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.route import PlanRoute
-from checker.rollout.steps import START, STOP, ServerStep
+from checker.rollout.orders import START, STOP, ServerStep
+from checker.rollout.route_verdict import PlanRoute
 from checker.scenario import bundled
 from harness.ensemble import Ensemble
 from tests.node.conftest import NEWEST

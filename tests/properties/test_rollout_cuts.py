@@ -15,9 +15,9 @@ import pytest
 from checker.engine import Limits
 from checker.rollout import PlanRequest, plan, read_folder
 from checker.rollout.inputs.folders import Folder
+from checker.rollout.orders import Way
 from checker.rollout.runs import RunResult, SafetyVerdict, run_within
 from checker.rollout.scenarios import Question, RunSpec
-from checker.rollout.steps import Way
 from checker.scenario import ScenarioError
 
 ENOUGH = 30_000  # states of a run; a run that needs more counts as unfinished

@@ -17,11 +17,11 @@ from checker.engine import Limits
 from checker.rollout import Folder, PlanRequest, plan, read_folder
 from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.folders import settings as keys_of
+from checker.rollout.orders import OrderError
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, run_within
 from checker.rollout.scenarios import RunSpec
-from checker.rollout.steps import OrderError
 from spec.config import ConfigError
 from tests.properties.test_rollout_sweep import contradictions
 from tests.reality.interrupted import compared

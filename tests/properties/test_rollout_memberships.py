@@ -18,10 +18,10 @@ from checker.engine import plain
 from checker.engine.model import Kind
 from checker.rollout import Engine, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.inputs.folders import Folder
+from checker.rollout.orders import Way, may_lead
 from checker.rollout.runs import job_of
 from checker.rollout.scenarios import ALONE_COMPLETE, SAFE_DATA, SERVED_ALONE, Question, RunSpec
 from checker.rollout.stages import whole
-from checker.rollout.steps import Way, may_lead
 
 Members = tuple[int, ...]
 STATES = [members for size in (1, 2, 3) for members in combinations((1, 2, 3), size)]

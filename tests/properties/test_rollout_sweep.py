@@ -25,11 +25,11 @@ from checker.engine import Limits
 from checker.engine.model import Kind
 from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.assessor import LEADERS
+from checker.rollout.orders import OrderError, may_lead, steps_of
 from checker.rollout.output.sentences import run_sentence
-from checker.rollout.route import LARGEST
+from checker.rollout.route_verdict import LARGEST
 from checker.rollout.runs import run_within
 from checker.rollout.scenarios import CRASHES, SAFE_DATA, Question, RunSpec
-from checker.rollout.steps import OrderError, may_lead, steps_of
 from checker.scenario import ScenarioError
 from spec.config import ConfigError
 from tests.support.rollout_pairs import Cfg, pairs

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, SafetyVerdict, plan
-from checker.rollout.route import PlanRoute
-from checker.rollout.steps import Way
+from checker.rollout.orders import Way
+from checker.rollout.route_verdict import PlanRoute
 from tests.support.rollout_runs import folder_of
 from tests.support.rollout_ways import is_unsafe, steps_by_hand
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from checker.command import command_parser
 from checker.rollout import Engine, Plan, SafetyVerdict, plan
-from checker.rollout.route import Order, PlanRoute
-from checker.rollout.steps import OrderError
+from checker.rollout.orders import OrderError
+from checker.rollout.route_verdict import Order, PlanRoute
 from checker.rollout_command import ROLLOUT, request_of
 from spec.config import ConfigError
 from spec.quorum import Sid

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from checker.engine import Limits
 from checker.rollout.assessor import LEADERS
+from checker.rollout.orders import ServerStep, Steps, Way
 from checker.rollout.runs import RunEnd, SafetyVerdict, run_within
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Question, RunSpec
 from checker.rollout.stages import Stage
-from checker.rollout.steps import ServerStep, Steps, Way
 
 NO_FAULT: dict[str, int] = {}
 

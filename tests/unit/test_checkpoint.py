@@ -28,7 +28,7 @@ from checker.engine.kernels.jit import OPTIONS
 from checker.engine.process import Interrupts
 from checker.engine.result import disagreements
 from checker.engine.states.visited import Visited
-from checker.models.rounds import election
+from checker.models.small_election import election
 from checker.scenario import bundled, load
 from spec.election.vote import ServerState
 from tests.support.graphs import graph

@@ -11,7 +11,7 @@ import pytest
 
 from checker.engine import Limits, search
 from checker.engine.checkpoint import Checkpoint, CheckpointError
-from checker.models.rounds import election
+from checker.models.small_election import election
 
 MODEL = election(3).with_properties([])
 HEAD = "checkpoint.json"

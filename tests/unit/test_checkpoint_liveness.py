@@ -10,7 +10,7 @@ import pytest
 from checker.engine import Kind, Limits, Property, Read, search
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint.checkpoint_store import AGAIN, Head, decoded
-from checker.models.rounds import election
+from checker.models.small_election import election
 from tests.support.command_line import cli, zoo_cfg
 
 HEAD = "checkpoint.json"

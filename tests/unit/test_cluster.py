@@ -32,12 +32,12 @@ from checker.engine import (
 )
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.result import SEED, disagreements
-from checker.models import rounds
+from checker.models import small_election
 from tests.support.parts import search_in_parts, small_rounds
 
 NO_LIMITS = Limits()
-ELECTION = rounds.election(3).with_properties([])
-VIOLATED = rounds.election(3)
+ELECTION = small_election.election(3).with_properties([])
+VIOLATED = small_election.election(3)
 
 
 @pytest.fixture(autouse=True)
@@ -239,7 +239,7 @@ def test_another_number_of_workers_cannot_resume(tmp_path):
 def test_another_model_cannot_resume(tmp_path):
     interrupted(tmp_path)
     with pytest.raises(CheckpointError, match=r"this is not .* as it is now, but"):
-        in_folder(tmp_path, rounds.election(2))
+        in_folder(tmp_path, small_election.election(2))
 
 
 def test_a_smaller_limit_cannot_resume(tmp_path):

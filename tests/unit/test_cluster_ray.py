@@ -19,12 +19,12 @@ from checker.cluster.ray_transport import RayTransport
 from checker.cluster.seeds import for_each_seed
 from checker.engine import search
 from checker.engine.result import Exploration, disagreements
-from checker.models import rounds
+from checker.models import small_election
 
 pytestmark = pytest.mark.xdist_group("ray")
 
 TWO = Ray(processes=2)
-MODEL = rounds.election(3)
+MODEL = small_election.election(3)
 SMALL = {"DIVIDED": 64, "DEALT": 4, "ROUND": 200}
 """Rounds so small that even a small search is divided and has many rounds."""
 

@@ -15,7 +15,7 @@ from checker.engine import Actor, Column, Limits, Model, ModelError, Move, Outco
 from checker.engine.model import Read
 from checker.engine.result import disagreements
 from checker.engine.tables import Tables, interner
-from checker.models.rounds import election
+from checker.models.small_election import election
 
 NAMED = Model("named", (Column("a", 0), Column("b", 0)), (), ())
 SHOW = """

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from checker.rollout.orders import Way
 from checker.rollout.output.data import data
-from checker.rollout.steps import Way
 from harness import processes
 from harness.follow import follower
 from harness.follow.follower import FollowOptions, PlanFollower

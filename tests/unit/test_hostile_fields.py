@@ -23,7 +23,7 @@ from checker.command import say
 from checker.job import DiagramEvent, Verdict
 from checker.planner_page import to_html
 from checker.printable import code, fenced
-from checker.report.build_servers import annotation_lines, junit_xml, sarif_log, summary
+from checker.report.ci_reports import annotation_lines, junit_xml, sarif_log, summary
 from checker.report.verdict import Judgement, RunOutcome
 from checker.rollout import PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import Plan

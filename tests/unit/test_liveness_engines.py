@@ -13,7 +13,7 @@ from checker.engine.liveness.lasso import lasso
 from checker.engine.search import Search
 from checker.engine.states.visited import Visited
 from checker.engine.tables import Tables
-from checker.models.rounds import election
+from checker.models.small_election import election
 from tests.support.graphs import both, eventually, graph, recoverable
 
 # -- bounds, order, engines ----------------------------------------------------------------------------------

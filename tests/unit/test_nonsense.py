@@ -40,7 +40,7 @@ MEASURED = frozenset((
 ))  # fmt: skip
 """The fields that differ from run to run."""
 EXEMPT = {
-    "quorateFinding/v1": "the fingerprint of a finding covers its clause, as `checker.report.build_servers` states",
+    "quorateFinding/v1": "the fingerprint of a finding covers its clause, as `checker.report.ci_reports` states",
 }
 """Other fields that may differ, with the reason."""
 

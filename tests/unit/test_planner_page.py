@@ -25,10 +25,10 @@ from checker.planner_page import (
 )
 from checker.rollout import PlanRequest
 from checker.rollout.disks import DiskHazard
+from checker.rollout.orders import Way
 from checker.rollout.output.cache import AnswerCache
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import ReleaseChange, RunSpec
-from checker.rollout.steps import Way
 from tests.support.rollout_runs import FOLDERS
 
 ENOUGH = 60.0

@@ -14,7 +14,7 @@ import pytest
 from checker.engine import process
 from checker.engine.arrays import ReservedArray
 from checker.engine.search import Search
-from checker.models import rounds
+from checker.models import small_election
 
 GIB = 1 << 30
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
@@ -63,7 +63,7 @@ def test_controllers_other_than_memory_are_ignored(tmp_path):
 
 
 def test_a_search_gives_its_address_space_back_when_it_ends():
-    finished = Search(rounds.election(2))
+    finished = Search(small_election.election(2))
     shard = ref(finished._state.visited.parts[0])
     gc.disable()
     try:
@@ -79,8 +79,8 @@ def test_a_search_under_ulimit_ends_without_an_error():
     limit = 1_700_000_000
     script = (
         "from checker.engine import Limits, search; from checker.engine.process import free_memory\n"
-        "from checker.models import rounds\n"
-        "print(search.explore(rounds.election(4).with_properties([]), Limits(memory=free_memory(0.1))).stop)"
+        "from checker.models import small_election\n"
+        "print(search.explore(small_election.election(4).with_properties([]), Limits(memory=free_memory(0.1))).stop)"
     )
     shell = f'ulimit -v {limit >> 10}; exec "$0" -c "$1"'
     done = subprocess.run(["sh", "-c", shell, sys.executable, script], capture_output=True, text=True, check=False)

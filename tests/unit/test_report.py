@@ -10,7 +10,7 @@ from rich.console import Console
 from checker.engine.model import Finding, Kind, Property, Read
 from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
-from checker.models.rounds import election
+from checker.models.small_election import election
 from checker.present import DefaultPresenter
 from checker.report import Progress, judge, print_report, refuse, report_json, report_lines, summary_line
 

@@ -9,7 +9,7 @@ from checker.engine import plain
 from checker.engine.model import Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Rule, Send
 from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
-from checker.models.rounds import election
+from checker.models.small_election import election
 from checker.present import DefaultPresenter
 from checker.report import Judgement, judge, refuse
 from checker.report.verdict import not_explored

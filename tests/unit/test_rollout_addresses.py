@@ -16,14 +16,14 @@ from checker.command import ExitCode
 from checker.engine import Limits, plain
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import Folder, read_folder
+from checker.rollout.orders import Way, quorum_without, steps_of
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import headline
 from checker.rollout.planner import plan
-from checker.rollout.route import QUESTIONS, Reason
+from checker.rollout.route_verdict import QUESTIONS, Reason
 from checker.rollout.runs import RunResult, SafetyVerdict, job_of, run_within
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import one_at_a_time, whole
-from checker.rollout.steps import Way, quorum_without, steps_of
 from spec.quorum import Sid
 from tests.support.rollout_runs import made_up
 

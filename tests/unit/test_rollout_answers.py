@@ -17,14 +17,14 @@ from checker.job import Verdict
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessor import splits
 from checker.rollout.inputs.folders import read_folder
+from checker.rollout.orders import quorum_without, steps_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.sentences import answer_sentence
 from checker.rollout.planner import plan
-from checker.rollout.route import QUESTIONS, Order, PlanRoute, Reason, pairs_of
+from checker.rollout.route_verdict import QUESTIONS, Order, PlanRoute, Reason, pairs_of
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import OF_RELEASES, Question, RunSpec
-from checker.rollout.steps import quorum_without, steps_of
 from checker.scenario import load
 from tests.support.command_line import Ended, cli
 from tests.support.rollout_runs import (

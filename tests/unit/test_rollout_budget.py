@@ -14,9 +14,9 @@ from checker.engine import Exploration, Limits, plain, search
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import VALUE, Stop
 from checker.rollout import PlanRequest, plan
+from checker.rollout.orders import steps_of
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, job_of, run_within
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
-from checker.rollout.steps import steps_of
 from tests.support.command_line import cli
 from tests.support.graphs import graph, recoverable
 from tests.support.rollout_runs import change_of, folder_of, made_up, plan_of, shipped

@@ -11,10 +11,10 @@ import pytest
 
 from checker import source
 from checker.rollout import Engine, PlanRequest, plan
+from checker.rollout.orders import Way
 from checker.rollout.output.cache import MOST, VARIABLE, AnswerCache, RenderedAnswer, rendered
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, Work
 from checker.rollout.scenarios import RunSpec
-from checker.rollout.steps import Way
 from checker.source import ProgramSource
 from tests.support.command_line import Ended, cli
 from tests.support.rollout_runs import FOLDERS, edited, shipped

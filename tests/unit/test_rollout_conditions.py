@@ -12,11 +12,11 @@ from jsonschema import Draft202012Validator
 
 from checker import report
 from checker.rollout import Plan, PlanRequest
+from checker.rollout.orders import steps_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
-from checker.rollout.route import Order, PlanRoute, pairs_of
+from checker.rollout.route_verdict import Order, PlanRoute, pairs_of
 from checker.rollout.stages import whole
-from checker.rollout.steps import steps_of
 from tests.support.rollout_runs import fine, folder_of, plan_of, shipped
 
 SCHEMA = json.loads((Path(report.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))

@@ -10,11 +10,11 @@ from checker.models.ensemble.environment import EARLIER_DISK
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.disks import DiskHazard, DiskRemedy, RemedyKind
 from checker.rollout.inputs.folders import read_folder
+from checker.rollout.orders import Way
 from checker.rollout.planner import plan
-from checker.rollout.route import Reason
+from checker.rollout.route_verdict import Reason
 from checker.rollout.runs import SafetyVerdict, run
 from checker.rollout.scenarios import NO_LOSS, Question
-from checker.rollout.steps import Way
 from checker.scenario import bundled, from_text
 from tests.support.command_line import cli
 from tests.support.rollout_runs import folder_of

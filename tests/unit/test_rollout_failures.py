@@ -11,13 +11,13 @@ from checker.rollout.answer import Failure, Plan, ReleaseAnswer, failures
 from checker.rollout.claims import Reason
 from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import Interruption
+from checker.rollout.orders import steps_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
-from checker.rollout.route import Order, PlanRoute, pairs_of
+from checker.rollout.route_verdict import Order, PlanRoute, pairs_of
 from checker.rollout.runs import RunResult, run, run_within
 from checker.rollout.scenarios import OF_RELEASES, Question, ReleaseChange, RunSpec
 from checker.rollout.stages import reverse
-from checker.rollout.steps import steps_of
 from spec.releases import Release
 from tests.support.rollout_runs import change_of, edited, fine, made_up, plan_of, shipped
 

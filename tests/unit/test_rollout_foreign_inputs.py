@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from checker.command import ExitCode
+from checker.rollout.inputs.platform import UpdateStrategy
 from checker.rollout.inputs.sources import read_input
-from checker.rollout.inputs.working import UpdateStrategy
 from checker.rollout.output.data import plain
 from spec.config import ConfigError
 from tests.support.command_line import cli

@@ -11,12 +11,12 @@ import pytest
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import Folder, read_folder
+from checker.rollout.orders import Way, counts_an_observer, steps_of
 from checker.rollout.output.story import story
 from checker.rollout.planner import plan
 from checker.rollout.runs import RunResult, SafetyVerdict, run
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import whole
-from checker.rollout.steps import Way, counts_an_observer, steps_of
 from tests.support.rollout_runs import fine, plan_of
 
 

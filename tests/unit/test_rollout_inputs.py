@@ -15,8 +15,8 @@ import yaml
 from checker.rollout.files.differences import WITHHOLDING, differences
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.folders import settings, with_namespace_of
+from checker.rollout.inputs.platform import WORDS, Operator, PodManagement, Readiness, UpdateStrategy
 from checker.rollout.inputs.sources import read_input
-from checker.rollout.inputs.working import WORDS, Operator, PodManagement, Readiness, UpdateStrategy
 from checker.rollout.output.data import plain
 from checker.rollout.stages import whole
 from tests.support.rollout_runs import SAMPLES

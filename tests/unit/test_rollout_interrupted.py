@@ -12,14 +12,14 @@ from checker.engine import Limits
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.assessor import Assessor
 from checker.rollout.files.differences import Interruption, read_now
+from checker.rollout.orders import OrderError, Way, candidates, may_lead, may_split, steps_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import headline
-from checker.rollout.route import Order
+from checker.rollout.route_verdict import Order
 from checker.rollout.runs import RunResult, Work, leads_first, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec
 from checker.rollout.stages import reverse, whole
-from checker.rollout.steps import OrderError, Way, candidates, may_lead, may_split, steps_of
 from checker.scenario import from_text
 from spec.config import ConfigError
 from tests.support.command_line import cli

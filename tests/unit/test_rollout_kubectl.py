@@ -17,8 +17,8 @@ import yaml
 
 from checker.rollout import Plan, PlanRequest, plan
 from checker.rollout.inputs.sources import read_input
+from checker.rollout.orders import Way
 from checker.rollout.output.markdown import markdown
-from checker.rollout.steps import Way
 from tests.support.rollout_runs import OPERATOR, SAMPLES, fine
 
 NAME, NAMESPACE = "kafka-zookeeper", "kafka"

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, order_proof
+from checker.rollout.orders import START, STOP, Steps, Way, steps_of, unsplit
 from checker.rollout.runs import RunResult, run
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, whole
-from checker.rollout.steps import START, STOP, Steps, Way, steps_of, unsplit
 from tests.support.command_line import cli
 from tests.support.rollout_runs import FOLDERS, change_of, made_up, shipped
 

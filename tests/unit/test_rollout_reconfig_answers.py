@@ -12,6 +12,7 @@ import pytest
 from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import Plan
+from checker.rollout.orders import Way
 from checker.rollout.planner import is_asked
 from checker.rollout.reconfig.answers import (
     DEFECTS,
@@ -28,7 +29,6 @@ from checker.rollout.reconfig.commands import MembershipCommand, RouteKind, at_o
 from checker.rollout.runs import RunResult, job_of, run_within
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Question, RunSpec
 from checker.rollout.stages import whole
-from checker.rollout.steps import Way
 from spec.quorum import Sid, majority_view
 from tests.support.reconfig_folders import dynamic_folder
 from tests.support.rollout_runs import made_up

@@ -11,12 +11,12 @@ import pytest
 from checker.command import ExitCode
 from checker.engine import Limits, plain
 from checker.rollout.answer import Plan, PlanRequest
+from checker.rollout.orders import OrderError, Way
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import notes
 from checker.rollout.planner import plan
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run
 from checker.rollout.scenarios import Question, ReleaseChange, RunSpec
-from checker.rollout.steps import OrderError, Way
 from spec.releases import Release
 from spec.variants import Variant
 from tests.support.command_line import cli

@@ -13,12 +13,12 @@ from checker.command import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.disks import DiskHazard
 from checker.rollout.inputs.folders import Folder, read_folder
-from checker.rollout.inputs.working import PodManagement, UpdateStrategy, WayOfWorking
+from checker.rollout.inputs.platform import PodManagement, UpdateStrategy, WayOfWorking
+from checker.rollout.orders import Way
 from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan
 from checker.rollout.runs import SafetyVerdict, run
 from checker.rollout.scenarios import Question
-from checker.rollout.steps import Way
 from tests.support.rollout_runs import folder_of, shipped
 
 

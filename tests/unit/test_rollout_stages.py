@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from checker.rollout.inputs.folders import Folder, read_folder
-from checker.rollout.route import pairs_of
+from checker.rollout.orders import OrderError, ServerStep, candidates, left_out, steps_of, unsplit
+from checker.rollout.route_verdict import pairs_of
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, one_at_a_time, refused_between, whole
-from checker.rollout.steps import OrderError, ServerStep, candidates, left_out, steps_of, unsplit
 from checker.scenario import from_text
 from spec.config import parse_zoo_cfg
 from tests.support.rollout_runs import shipped

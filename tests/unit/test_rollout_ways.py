@@ -9,12 +9,8 @@ import pytest
 from checker.engine import Limits
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessor import LEADERS
-from checker.rollout.inputs.working import Operator, PodManagement, Readiness, UpdateStrategy, WayOfWorking
-from checker.rollout.planner import plan
-from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, run_within
-from checker.rollout.scenarios import CRASHES, Question, RunSpec
-from checker.rollout.stages import whole
-from checker.rollout.steps import (
+from checker.rollout.inputs.platform import Operator, PodManagement, Readiness, UpdateStrategy, WayOfWorking
+from checker.rollout.orders import (
     OrderError,
     ServerStep,
     Way,
@@ -29,6 +25,10 @@ from checker.rollout.steps import (
     way_of,
     with_waits,
 )
+from checker.rollout.planner import plan
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, run_within
+from checker.rollout.scenarios import CRASHES, Question, RunSpec
+from checker.rollout.stages import whole
 from checker.scenario import from_text
 from tests.support.command_line import cli
 from tests.support.rollout_runs import (

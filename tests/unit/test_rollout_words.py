@@ -19,11 +19,11 @@ from checker.rollout import Plan, PlanRequest, plan
 from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.sources import read_input
+from checker.rollout.orders import Way
 from checker.rollout.output.data import write_stages
 from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import Engine, Runner, RunResult
 from checker.rollout.scenarios import Question, ReleaseChange, RunSpec
-from checker.rollout.steps import Way
 from spec.releases import release_named
 from tests.support.rollout_runs import OPERATOR, fine, folder_of, unfinished
 

@@ -6,7 +6,7 @@ import pytest
 
 from checker.engine import plain, search, semantics
 from checker.engine.result import Stop, disagreements
-from checker.models.rounds import election
+from checker.models.small_election import election
 
 LEVELS_OF_FOUR = [1, 4, 6, 16, 31, 82, 190, 462, 1117, 2606, 5749, 11908, 23281, 43194, 76336, 128620, 206476]
 

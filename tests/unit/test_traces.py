@@ -13,7 +13,7 @@ from checker.engine.result import Discovery, Step
 from checker.job import DiagramEvent, Job, Verdict
 from checker.kit import WAIT, Machine, Network, Reaction, network_model
 from checker.kit.networks import Remove
-from checker.models.rounds import election
+from checker.models.small_election import election
 from checker.present import DefaultPresenter
 from checker.traces import Trace, Truth, to_text, trace_of
 from checker.traces.trace import brief, show, to_json

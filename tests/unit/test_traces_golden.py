@@ -13,7 +13,7 @@ import pytest
 
 from checker.engine import plain
 from checker.job import Job
-from checker.models.rounds import election
+from checker.models.small_election import election
 from checker.present import DefaultPresenter
 from checker.report import judge, report_lines
 from checker.traces import to_mermaid, to_text, trace_of

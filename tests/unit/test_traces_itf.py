@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from checker.engine import plain
 from checker.engine.model import Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Rule, Send
 from checker.job import Job
-from checker.models.rounds import election
+from checker.models.small_election import election
 from checker.present import DefaultPresenter
 from checker.traces import ReplayError, TraceFileError, read_itf, replay, to_itf, trace_of
 from checker.traces.itf import expr, json_of

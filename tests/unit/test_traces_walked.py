@@ -8,7 +8,7 @@ from checker.engine.model import Row
 from checker.engine.result import Step
 from checker.engine.semantics import successors
 from checker.job import Job
-from checker.models.rounds import election
+from checker.models.small_election import election
 from checker.present import DefaultPresenter
 from checker.traces import ReplayError, Trace, TraceFileError, read_itf, replay, to_itf, walk_of
 from checker.traces.formats import FORMATS

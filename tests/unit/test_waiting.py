@@ -10,7 +10,7 @@ from checker.engine.states import waiting
 from checker.engine.states.frontier import Pool
 from checker.engine.states.waiting import StoredBlock, WaitingBlocks
 from checker.engine.tables import Tables
-from checker.models import rounds
+from checker.models import small_election
 
 VALUES = 70_000  # more than two bytes can tell apart
 
@@ -60,7 +60,7 @@ def small_blocks(monkeypatch):
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_search_whose_rows_rest_is_that_of_the_plain_engine(workers):
-    model = rounds.election(3).with_properties([])
+    model = small_election.election(3).with_properties([])
     result = search.explore(model, workers=workers)
     assert result.exhausted
     assert disagreements(result, plain.explore(model)) == []
@@ -69,7 +69,7 @@ def test_a_search_whose_rows_rest_is_that_of_the_plain_engine(workers):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_a_search_whose_rows_rest_is_saved_and_resumed(tmp_path):
-    model = rounds.election(3).with_properties([])
+    model = small_election.election(3).with_properties([])
     for depth in (6, 8, 10):
         part = search.explore(model, Limits(depth=depth), checkpoint=Checkpoint(tmp_path, resume=depth > 6))
         assert (part.stop, part.depth) == (Stop.DEPTH, depth)
@@ -105,7 +105,7 @@ def test_a_search_ends_before_the_visited_set_exceeds_the_memory(monkeypatch):
     # Only the visited set is counted: what else a process holds, such as its kernels, differs from machine to machine.
     limit = 40 << 20
     monkeypatch.setattr(search.Search, "_resident_growth", lambda self: self._state.visited.nbytes)
-    result = search.explore(rounds.election(4).with_properties([]), Limits(memory=limit))
+    result = search.explore(small_election.election(4).with_properties([]), Limits(memory=limit))
     assert result.stop is Stop.MEMORY
     assert limit // 3 < result.peak_bytes <= limit
     assert limit < waiting.IN_MEMORY

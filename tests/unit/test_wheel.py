@@ -16,7 +16,7 @@ PACKAGES = ("checker", "refimpl", "simulation", "spec")
 PROGRAM = """
 import checker, refimpl, simulation, spec
 from checker.engine import plain, search
-from checker.models.rounds import election
+from checker.models.small_election import election
 
 for package in (checker, refimpl, simulation, spec):
     print(package.__file__)

@@ -35,7 +35,7 @@ import msgspec
 
 from checker.execution import poll
 from checker.rollout.inputs.documents import input_error
-from checker.rollout.inputs.working import NAMESPACE, DataVolume, PodHosts, WayOfWorking, lost_with_pods
+from checker.rollout.inputs.platform import NAMESPACE, DataVolume, PodHosts, WayOfWorking, lost_with_pods
 from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
 from spec.config import Config, ConfigError, Problem, ServerAddress, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key

@@ -25,7 +25,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from checker.rollout.inputs.folders import ServerText
-from checker.rollout.inputs.working import NOT_LISTED, MemberList, PodHosts
+from checker.rollout.inputs.platform import NOT_LISTED, MemberList, PodHosts
 from spec.quorum import Sid
 from spec.text import integer, required_integer
 

@@ -34,7 +34,7 @@ from typing import NamedTuple, TypeVar
 from checker.printable import nearest
 from checker.rollout.inputs.documents import YamlValue
 from checker.rollout.inputs.folders import Folder, ServerText, state_of, with_volumes
-from checker.rollout.inputs.working import (
+from checker.rollout.inputs.platform import (
     NAMESPACE,
     DataVolume,
     Operator,

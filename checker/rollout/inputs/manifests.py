@@ -23,7 +23,7 @@ from checker.rollout.inputs.documents import COPY_FROM_POD, YamlValue, input_err
 from checker.rollout.inputs.folders import Folder, sids_in, state_of, with_volumes
 from checker.rollout.inputs.images import ContainerImage, ImageError, ZooCfg, image_config, variables_of
 from checker.rollout.inputs.kubernetes import mounted_volume, variables, way_of_working
-from checker.rollout.inputs.working import NAMESPACE, MemberList, PodHosts
+from checker.rollout.inputs.platform import NAMESPACE, MemberList, PodHosts
 from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.text import integer

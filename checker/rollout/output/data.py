@@ -15,17 +15,17 @@ from checker.rollout.claims import Claim, Evidence
 from checker.rollout.disks import DiskRemedy
 from checker.rollout.files.differences import Difference, Interruption, masked
 from checker.rollout.inputs.folders import Folder
-from checker.rollout.inputs.working import WayOfWorking
+from checker.rollout.inputs.platform import WayOfWorking
 from checker.rollout.order_proof import OrderProof, StageCondition
+from checker.rollout.orders import WAY_WORDS, ServerStep, unwaited
 from checker.rollout.output.by_reconfig import obstacle, safer
 from checker.rollout.output.recommendation import headline, recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
 from checker.rollout.reconfig.answers import CommandAnswer, FaultBudget, ReconfigAnswer, RouteAnswer
 from checker.rollout.reconfig.commands import Refusal
-from checker.rollout.route import Order, PlanRoute, ViewPair
+from checker.rollout.route_verdict import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
-from checker.rollout.steps import WAY_WORDS, ServerStep, unwaited
 from checker.symbolic.disjoint import DisjointQuorums, RunningView
 from checker.symbolic.zab.premises import Premise
 from checker.traces.formats import FORMATS

@@ -13,6 +13,7 @@ from checker.rollout.answer import Failure, Plan, failures
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.inputs.folders import settings
 from checker.rollout.order_proof import StageCondition
+from checker.rollout.orders import RESTART, START, STOP, ServerStep, Steps, Way, may_lead, quorum_without, unwaited
 from checker.rollout.output.sentences import (
     changes,
     direction_sentence,
@@ -23,10 +24,9 @@ from checker.rollout.output.sentences import (
     who_looks,
 )
 from checker.rollout.output.shell_commands import LAST_POD, LEADS, StatefulSet, wait_of
-from checker.rollout.route import Order, PlanRoute
+from checker.rollout.route_verdict import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.stages import Stage, one_at_a_time
-from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, Way, may_lead, quorum_without, unwaited
 from spec.quorum import Sid
 from spec.releases import upgrade_conditions
 

@@ -11,7 +11,8 @@ from checker.printable import capital, code, escaped
 from checker.rollout.answer import Plan, ReleaseAnswer
 from checker.rollout.claims import Reason
 from checker.rollout.files.keys import Effect
-from checker.rollout.inputs.working import Readiness
+from checker.rollout.inputs.platform import Readiness
+from checker.rollout.orders import Way
 from checker.rollout.output.by_reconfig import obstacle, safer
 from checker.rollout.output.operator_steps import reverse_stops
 from checker.rollout.output.sentences import (
@@ -30,10 +31,9 @@ from checker.rollout.output.sentences import (
     who_looks,
 )
 from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
-from checker.rollout.route import SAFETY, Order, PlanRoute
+from checker.rollout.route_verdict import SAFETY, Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict, worst_result
 from checker.rollout.scenarios import CRASHES, Question
-from checker.rollout.steps import Way
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

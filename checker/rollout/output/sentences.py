@@ -18,11 +18,11 @@ from checker.report.verdict import finding_text
 from checker.rollout.answer import DIRECT, Plan
 from checker.rollout.claims import Claim, Evidence, Reason, verdict_of, worst_of
 from checker.rollout.disks import DiskHazard
+from checker.rollout.orders import WAY_WORDS
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
-from checker.rollout.route import LARGEST, Order, PlanRoute
+from checker.rollout.route_verdict import LARGEST, Order, PlanRoute
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
-from checker.rollout.steps import WAY_WORDS
 from spec.quorum import Sid
 
 REASONS = {

@@ -35,11 +35,11 @@ from checker.rollout.answer import Plan
 from checker.rollout.config_state import ConfigState
 from checker.rollout.files.differences import masked
 from checker.rollout.inputs.folders import settings
+from checker.rollout.inputs.platform import NOT_LISTED, MemberList, UpdateStrategy, WayOfWorking
 from checker.rollout.inputs.sources import STREAMS
-from checker.rollout.inputs.working import NOT_LISTED, MemberList, UpdateStrategy, WayOfWorking
+from checker.rollout.orders import RESTART, START, ServerStep, Way
 from checker.rollout.output.sentences import row_of, servers
-from checker.rollout.route import PlanRoute
-from checker.rollout.steps import RESTART, START, ServerStep, Way
+from checker.rollout.route_verdict import PlanRoute
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS, is_loopback
 

@@ -13,6 +13,7 @@ from checker.models.ensemble.setup import server_name
 from checker.printable import capital, code, escaped, fenced, folded
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Reason
+from checker.rollout.orders import RESTART, START, STOP, unwaited
 from checker.rollout.output.sentences import (
     HAZARD_NAMES,
     LATE,
@@ -26,7 +27,6 @@ from checker.rollout.output.sentences import (
 from checker.rollout.reconfig.answers import ReconfigSpec
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_result
 from checker.rollout.scenarios import SERVED_ALONE, THROWN_AWAY, Question
-from checker.rollout.steps import RESTART, START, STOP, unwaited
 from checker.traces.sequence_diagrams import escaped as mermaid_text
 from checker.traces.sequence_diagrams import to_mermaid
 from checker.traces.text import to_text

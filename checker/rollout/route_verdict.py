@@ -36,10 +36,10 @@ from checker.rollout.disks import Disks, harmless
 from checker.rollout.files.differences import WITHHOLDING
 from checker.rollout.files.keys import Effect
 from checker.rollout.order_proof import OrderProof, StageCondition, order_proof
+from checker.rollout.orders import Steps, Way, counts_an_observer, proof_covers
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import OF_RELEASES, Question, ReleaseChange
 from checker.rollout.stages import Stage
-from checker.rollout.steps import Steps, Way, counts_an_observer, proof_covers
 from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
 from spec.quorum import Sid, View
 

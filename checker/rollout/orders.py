@@ -43,7 +43,7 @@ from enum import Enum
 from itertools import combinations, permutations
 
 from checker.execution import poll
-from checker.rollout.inputs.working import PodManagement, Readiness, UpdateStrategy, WayOfWorking
+from checker.rollout.inputs.platform import PodManagement, Readiness, UpdateStrategy, WayOfWorking
 from checker.rollout.stages import Stage
 from spec.quorum import Addresses, Port, Sid, View, opens, reaches
 

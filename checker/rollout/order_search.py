@@ -22,11 +22,7 @@ from itertools import islice
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessor import Assessor
-from checker.rollout.route import Order, PlanRoute, too_large
-from checker.rollout.runs import SafetyVerdict, Work
-from checker.rollout.scenarios import Question
-from checker.rollout.stages import Stage, listed, one_at_a_time, refused_between
-from checker.rollout.steps import (
+from checker.rollout.orders import (
     OrderError,
     Steps,
     Way,
@@ -38,6 +34,10 @@ from checker.rollout.steps import (
     unsplit,
     with_waits,
 )
+from checker.rollout.route_verdict import Order, PlanRoute, too_large
+from checker.rollout.runs import SafetyVerdict, Work
+from checker.rollout.scenarios import Question
+from checker.rollout.stages import Stage, listed, one_at_a_time, refused_between
 from spec.quorum import Sid
 
 QUESTIONS_IN_TURN = (
