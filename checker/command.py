@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from spec.releases import Release, ReleaseError, release_named
 from spec.text import on_a_line, on_lines, required_decimal
+
+if TYPE_CHECKING:
+    from spec.releases import Release
 
 STANDARD = (0, 1, 2)
 """The numbers of the standard streams."""
@@ -80,8 +82,11 @@ def command_line(prog: str, description: str, epilog: str | None = None) -> Pars
     )
 
 
-def release(text: str) -> Release:
+def release(text: str) -> "Release":
     """Parse a release of the table."""
+    # Not at the top: `python -m harness fetch` imports this module before msgspec is installed.
+    from spec.releases import ReleaseError, release_named  # noqa: PLC0415
+
     try:
         return release_named(text)
     except ReleaseError as error:

@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
-from checker.cluster import Ray, Workers
-from checker.cluster.seeds import for_each_seed
+from checker.cluster import Ray, Workers, for_each_seed
 from checker.engine.kernels import jit
 from checker.engine.model import Kind, Model
 from checker.engine.process import Interrupts

@@ -53,6 +53,14 @@ def test_no_shim_is_compiled_on_a_bare_machine(tmp_path: Path, monkeypatch: pyte
         compile_shim(tmp_path)
 
 
+def test_the_harness_fetches_before_any_package_is_installed() -> None:
+    """The gate fetches a release with the Python of the machine."""
+    command = [sys.executable, "-S", "-m", "harness", "fetch", "--help"]
+    run = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "download" in run.stdout or "one of 3" in run.stdout
+
+
 def own_decisions(path: Path) -> set[str]:
     """The skips of a file, and the programs that it starts without a search for them."""
     text = path.read_text()

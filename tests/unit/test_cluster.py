@@ -8,11 +8,10 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from checker.cluster import Ray, workers_named
+from checker.cluster import Ray, for_each_seed, workers_named
 from checker.cluster.explore import explore
 from checker.cluster.messages import Pieces, dealt, joined
 from checker.cluster.saved_search import SavedFolder
-from checker.cluster.seeds import for_each_seed
 from checker.engine import (
     Actor,
     Column,

@@ -13,10 +13,9 @@ from unittest.mock import patch
 import psutil
 import pytest
 
-from checker.cluster import Ray, distributed_search, ray_transport
+from checker.cluster import Ray, distributed_search, for_each_seed, ray_transport
 from checker.cluster.explore import explore
 from checker.cluster.ray_transport import RayTransport
-from checker.cluster.seeds import for_each_seed
 from checker.engine import search
 from checker.engine.result import Exploration, disagreements
 from checker.models import small_election
