@@ -13,16 +13,18 @@ import math
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import psutil
 
-from checker.cluster import Ray, Workers, for_each_seed
+from checker.cluster import Ray, Workers
 from checker.engine.kernels import jit
 from checker.engine.model import Kind, Model
 from checker.engine.process import Interrupts
@@ -34,6 +36,7 @@ SMALLEST_PART, DOUBLINGS = 64, 6  # walks, and how often a part doubles
 SAME_SIZE = 16  # parts of one size
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
 
+Answer = TypeVar("Answer")
 Progress = Callable[[SwarmOutcome], None]
 
 
@@ -230,3 +233,46 @@ class Swarm:
         for prop in self.outcome.model.properties:
             if prop.name in outcome.sightings and prop.kind is not Kind.SOMETIMES:
                 outcome.found[prop.name] = self.runner.discovery(prop, outcome.sightings[prop.name])
+
+
+def for_each_seed(
+    function: Callable[[int], Answer],
+    seeds: Iterable[int],
+    workers: Workers,
+    stop: Callable[[], None] | None = None,
+) -> Iterator[tuple[int, Answer]]:
+    """Call a picklable function for each seed; yield each seed with its answer, as the calls end.
+
+    `workers` is a number of processes of this machine, or a Ray cluster. At most two calls for each process wait at a
+    time, so the seeds may be endless; closing the iterator cancels the calls that wait. An exception of the function is
+    raised here and ends the calls. `stop` ends the calls that run in processes of this machine, which are then waited
+    for: a program that ends while its pool ends may print a stack trace of Python. Raises ModelError if there is no
+    such cluster.
+
+        for seed, found in for_each_seed(partial(explore_at_random, model), range(1000), workers=Ray()):
+            print(seed, found)
+    """
+    if isinstance(workers, Ray):
+        from checker.cluster.ray_transport import ray_calls  # noqa: PLC0415 (imports Ray)
+
+        yield from ray_calls(function, seeds, workers)
+        return
+    if workers == 1:
+        yield from ((seed, function(seed)) for seed in seeds)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        waiting: dict[Any, int] = {}
+        queue = iter(seeds)
+        try:
+            while True:
+                for seed in islice(queue, 2 * workers - len(waiting)):
+                    waiting[pool.submit(function, seed)] = seed
+                if not waiting:
+                    return
+                for call in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield waiting.pop(call), call.result()
+        finally:
+            if stop is not None:
+                stop()
+            pool.shutdown(wait=stop is not None, cancel_futures=True)

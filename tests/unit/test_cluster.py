@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from checker.cluster import Ray, for_each_seed, workers_named
+from checker.cluster import Ray, workers_named
 from checker.cluster.explore import explore
 from checker.cluster.messages import Pieces, dealt, joined
 from checker.cluster.saved_search import SavedFolder
@@ -32,6 +32,7 @@ from checker.engine import (
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.result import SEED, disagreements
 from checker.models import small_election
+from checker.swarm.search import for_each_seed
 from tests.support.parts import search_in_parts, small_rounds
 
 NO_LIMITS = Limits()

@@ -13,12 +13,13 @@ from unittest.mock import patch
 import psutil
 import pytest
 
-from checker.cluster import Ray, distributed_search, for_each_seed, ray_transport
+from checker.cluster import Ray, distributed_search, ray_transport
 from checker.cluster.explore import explore
 from checker.cluster.ray_transport import RayTransport
 from checker.engine import search
 from checker.engine.result import Exploration, disagreements
 from checker.models import small_election
+from checker.swarm.search import for_each_seed
 
 pytestmark = pytest.mark.xdist_group("ray")
 
