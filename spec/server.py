@@ -141,7 +141,9 @@ def step_all(server: Server, events: Sequence[Event], rules: ElectionRules, zab:
     if not effects:
         return step_all(server, events[:1], rules, zab)
     last = _adopted(server, serving.result(effects[-1]), rules, zab)
-    return None if last is None else Steps(last.state, (*effects[:-1], last.effects))
+    if last is None:  # the last event is impossible, beyond the last round of elections
+        return step_all(server, events[: len(effects) - 1], rules, zab) if len(effects) > 1 else None
+    return Steps(last.state, (*effects[:-1], last.effects))
 
 
 def _serving(server: Server, zab: ZabRules) -> ServingLeader | ServingLearner | None:

@@ -23,6 +23,7 @@ from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage, Za
 
 VIEW = majority_view([1, 2, 3], [4])
 RULES = ZabRules(hold_commits=True, observers_log_first=True)
+ANY_ROUND = ElectionRules()
 RUNS, MOVES, LISTS = 24, 60, 6
 LONGEST = 8
 
@@ -107,11 +108,13 @@ def likely(server: Server, chance: random.Random) -> list[Event]:
     return events
 
 
-def one_by_one(server: Server, events: Sequence[Event]) -> tuple[Server, tuple[Effects, ...]]:
+def one_by_one(
+    server: Server, events: Sequence[Event], rules: ElectionRules = ANY_ROUND
+) -> tuple[Server, tuple[Effects, ...]]:
     """The state after all events up to one that is impossible, and the effects of each."""
     effects: list[Effects] = []
     for event in events:
-        result = spec_server.step(server, event, zab=RULES)
+        result = spec_server.step(server, event, rules, RULES)
         if result is None:
             break
         server = result.state
@@ -119,12 +122,14 @@ def one_by_one(server: Server, events: Sequence[Event]) -> tuple[Server, tuple[E
     return server, tuple(effects)
 
 
-def together(server: Server, events: Sequence[Event]) -> tuple[Server, tuple[Effects, ...], int]:
+def together(
+    server: Server, events: Sequence[Event], rules: ElectionRules = ANY_ROUND
+) -> tuple[Server, tuple[Effects, ...], int]:
     """The same by `step_all`, as a node calls it, and the number of its calls."""
     effects: tuple[Effects, ...] = ()
     calls = 0
     while len(effects) < len(events):
-        steps = spec_server.step_all(server, events[len(effects) :], ElectionRules(), RULES)
+        steps = spec_server.step_all(server, events[len(effects) :], rules, RULES)
         if steps is None:
             break
         calls += 1
@@ -166,3 +171,21 @@ def test_a_serving_leader_handles_a_round_of_writes_in_one_step() -> None:
         events = [ClientWrite("a"), *synced, *acks]
         _, effects, calls = together(server, events)
         assert (len(effects), calls) == (len(events), 1)
+
+
+def test_an_impossible_last_event_takes_no_other_one_with_it() -> None:
+    """A COMMIT of an unknown proposal ends a follower, which cannot look for a leader beyond the last round."""
+    followers = [
+        server for server, _ in servers()
+        if isinstance(server.zab, Learner) and server.zab.serves and server.sid in VIEW.voters
+    ]  # fmt: skip
+    assert followers
+    for server in followers:
+        part = server.zab
+        assert isinstance(part, Learner) and server.election is not None
+        zxid = max(last_logged(server.durable, part.queue), make_zxid(part.epoch)) + 1
+        events = [Receive(part.leader, Proposal(Txn(zxid, "p"))), Receive(part.leader, Commit(zxid + 1))]
+        last_round = ElectionRules(round_limit=server.election.round)
+        state, effects, _ = together(server, events, last_round)
+        assert (state, effects) == one_by_one(server, events, last_round)
+        assert len(effects) == 1
