@@ -38,7 +38,6 @@ CONTENT = "it keeps what clients see of znodes; tests/conformance compares it wi
 SEVERAL = "a client of the model has one request at a time; tests/conformance compares it with real servers"
 NOT_EXPLORED = {
     "config/": TEXT,
-    "foreign_pages.py: ": "it judges pages of other sites, at the AdminServer",
     "quorum/view.py: change_of": "it takes the change of a tree from a reconfiguration; the checker has no such tree",
     "sequence.py: ": "a tuple for long histories; tests/unit/test_node_txn_buffer.py compares it with a tuple",
     "server.py: step_all": MANY,

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -24,7 +25,8 @@ def executed() -> Iterator[set[Line]]:
 
     def begin(frame: FrameType, _event: str, _argument: object) -> Any:
         code = frame.f_code
-        if not code.co_filename.startswith(prefix):
+        # The body of a module or a class runs once in a process, when it is imported.
+        if not code.co_filename.startswith(prefix) or not code.co_flags & CO_OPTIMIZED:
             return None
         numbers = missing.get(code)
         if numbers is None:

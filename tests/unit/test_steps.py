@@ -151,7 +151,7 @@ def test_steps_count_in_a_resumed_search_and_after_a_lost_part(tmp_path: Path) -
 
 def test_a_swarm_does_not_count_the_states_in_which_a_property_of_steps_is_read() -> None:
     counts = WalkRunner(counter(gate_opens=False), 1, 20).run(0, 5)
-    assert counts.steps
+    assert counts.transitions
     assert FALLS.name not in counts.evaluations
 
 
