@@ -128,30 +128,27 @@ def step_all(server: Server, events: Sequence[Event], rules: ElectionRules, zab:
     The outcome is that of `step` for each, without the states in between: a part that serves handles events one after
     another (`ServingLeader`, `ServingLearner`), until one concerns the rest of the server.
     """
-    effects: list[Effects] = []
-    serving = _serving(server, zab) if len(events) > 1 else None
-    if serving is None:
-        last = step(server, events[0], rules, zab)
-        return None if last is None else Steps(last.state, (last.effects,))
-    for event in events:
-        of_event = None if serving.is_over else serving.handle(event)
-        if of_event is None:
-            break
-        effects.append(of_event)
-    if not effects:
-        return step_all(server, events[:1], rules, zab)
-    last = _adopted(server, serving.result(effects[-1]), rules, zab)
+    effects, result = _served(server, events, zab) if len(events) > 1 else ([], None)
+    last = step(server, events[0], rules, zab) if result is None else _adopted(server, result, rules, zab)
     if last is None:  # the last event is impossible, beyond the last round of elections
         return step_all(server, events[: len(effects) - 1], rules, zab) if len(effects) > 1 else None
     return Steps(last.state, (*effects[:-1], last.effects))
 
 
-def _serving(server: Server, zab: ZabRules) -> ServingLeader | ServingLearner | None:
-    """The part that serves, ready to handle several events; None if each event may concern the whole server."""
-    part = server.zab
+def _served(server: Server, events: Sequence[Event], zab: ZabRules) -> tuple[list[Effects], ZabResult | None]:
+    """The effects of the events that a serving part handles one after another, and its result; None without any."""
+    part, effects = server.zab, list[Effects]()
     if part is None or not part.serves or server.disk_full:
-        return None
-    return ServingLeader(server.peer, part, zab) if isinstance(part, Leader) else ServingLearner(server.peer, part, zab)
+        return effects, None
+    serving: ServingLeader | ServingLearner = (
+        ServingLeader(server.peer, part, zab) if isinstance(part, Leader) else ServingLearner(server.peer, part, zab)
+    )
+    for event in events:
+        of_event = None if serving.is_over else serving.handle(event)
+        if of_event is None:
+            break
+        effects.append(of_event)
+    return effects, serving.result(effects[-1]) if effects else None
 
 
 def start(

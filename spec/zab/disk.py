@@ -11,26 +11,18 @@ Source: `SyncRequestProcessor`, `Learner.syncWithLeader` (its handling of NEWLEA
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from spec.durable import Durable, Snapshot
-from spec.effects import DiskOperation, Effects, Persist, WriteEpochs
-from spec.election.state import Peer
+from spec.effects import Apply, DiskOperation, Effects, Observe, Persist, WriteEpochs
+from spec.quorum import Sid
 from spec.txn import Txn
 from spec.variants import Variant
-from spec.zab.state import (
-    Append,
-    EnterEpoch,
-    TakeSnapshot,
-    ZabResult,
-    ZabRules,
-    last_logged,
-    logged,
-)
+from spec.zab.events import Delivered
+from spec.zab.state import Append, EnterEpoch, TakeSnapshot, ZabRules, last_logged, logged
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -167,22 +159,9 @@ _KEEP_SNAPSHOTS = frozenset({Variant.SNAPSHOT_SURVIVES_TRUNC, Variant.SNAPSHOT_O
 """The variants in which a TRUNC keeps snapshots whose names are beyond it."""
 
 
-def settle(
-    peer: Peer, asked_for: ZabResult, end: Callable[[Peer, Any, ZabRules], ZabResult | None], rules: ZabRules
-) -> ZabResult:
-    """Complete the operations that end in the step that requests them: all of them with a synchronous disk.
-
-    With an asynchronous disk, only an `EnterEpoch` at the head of the queue completes immediately, since it waits for
-    no transaction. `end` is the handler of a leader, or of a learner, for the end of one operation.
-    """
-    settling = asked_for
-    while settling.state is not None and settling.state.queue:
-        if rules.asynchronous_disk and not isinstance(settling.state.queue[0], EnterEpoch):
-            break
-        ended = end(replace(peer, durable=settling.durable), settling.state, rules)
-        assert ended is not None  # the queue is not empty
-        settling = ended.after(settling.effects)
-    return settling
+def applied(sid: Sid, epoch: int, zxid: int, txn: Txn | None) -> Effects:
+    """The effects of applying a transaction, which is None where it is not in the log (`FinalRequestProcessor`)."""
+    return Apply(zxid), Observe(Delivered(sid, epoch, () if txn is None else (txn,)))
 
 
 def flushed(durable: Durable, queue: Iterable[DiskOperation]) -> Durable:

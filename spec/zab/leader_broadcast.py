@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from spec.effects import Apply, Effect, Effects, Observe, Persist, Send
+from spec.effects import Effect, Effects, Observe, Persist, Send
 from spec.election.state import Peer
 from spec.quorum import Majority, MembershipChange, Reconfiguration, Sid, View, votes_in
 from spec.txn import Txn, counter_of, format_zxid
 from spec.variants import Variant
-from spec.zab import reconfiguration
+from spec.zab import disk, reconfiguration
 from spec.zab.disk import SyncThread
 from spec.zab.events import (
     Applied,
@@ -31,7 +31,6 @@ from spec.zab.events import (
     ClientSync,
     ClientWrite,
     Committed,
-    Delivered,
     MessageKind,
     Receive,
     SyncAnswered,
@@ -63,6 +62,8 @@ from spec.zab.state import (
     Stage,
     ZabResult,
     ZabRules,
+    forwarding_followers,
+    handler_of,
     with_sid,
 )
 
@@ -134,16 +135,15 @@ class ServingLeader:
                 # Only a learner's sync waits for outstanding proposals (LeaderZooKeeperServer: matchSyncs is false).
                 self._effects.append(Observe(SyncAnswered(self._peer.sid, self.leader.applied)))
             case Tick() if self._handlers:
-                self._effects += (Send(sid, QuorumPing()) for sid in self._forwarding(observers=True))
+                ready = (handler for handler in self._handlers if handler.stage >= Stage.SYNCING)
+                self._effects += (Send(handler.sid, QuorumPing()) for handler in ready)
             case _:
                 return None
         return tuple(self._effects)
 
     def _is_synced(self, sid: Sid) -> bool:
-        for handler in self._handlers:
-            if handler.sid == sid:
-                return handler.stage >= Stage.SYNCED
-        return False
+        handler = handler_of(self._handlers, sid)
+        return handler is not None and handler.stage >= Stage.SYNCED
 
     def _receive(self, source: Sid, packet: QuorumPacket) -> None:
         match packet:
@@ -160,12 +160,6 @@ class ServingLeader:
 
     def _report(self, family: MessageKind, what: str) -> None:
         self._effects.append(unexpected(self._peer.sid, family, what))
-
-    def _forwarding(self, *, observers: bool = False) -> Iterator[Sid]:
-        """The followers that get proposals (`Leader.forwardingFollowers`), or all learners that are at this stage."""
-        for handler in self._handlers:
-            if handler.stage >= Stage.SYNCING and (observers or not handler.observer):
-                yield handler.sid
 
     # Requests and acknowledgements.
 
@@ -188,7 +182,7 @@ class ServingLeader:
         self._outstanding.append(Outstanding(zxid, views=reconfiguration.views_of_proposal(self._peer, self._rules)))
         self._effects.append(Observe(Broadcast(self._peer.sid, self._leader.epoch, txn)))
         proposal = Proposal(txn)
-        self._effects += [Send(sid, proposal) for sid in self._forwarding()]
+        self._effects += [Send(sid, proposal) for sid in forwarding_followers(self._handlers)]
         self._effects.append(Persist(self._sync_thread.append(txn)))
         while self._sync_thread.is_due:
             self._synced()
@@ -272,8 +266,7 @@ class ServingLeader:
         """`FinalRequestProcessor`, and `ToBeAppliedRequestProcessor` before it."""
         self._commits.popleft()
         txn = txn or self._sync_thread.logged(zxid)
-        delivered = Delivered(self._peer.sid, self._leader.epoch, () if txn is None else (txn,))
-        self._effects += (Apply(zxid), Observe(delivered))
+        self._effects += disk.applied(self._peer.sid, self._leader.epoch, zxid, txn)
 
     def _sync_requested(self, source: Sid) -> None:
         """`processSync`: answered immediately, or behind the COMMIT of the last proposal."""

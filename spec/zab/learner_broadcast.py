@@ -17,19 +17,18 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from spec.effects import Apply, Effect, Effects, Observe, Persist, Send
+from spec.effects import Effect, Effects, Observe, Persist, Send
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.quorum import Sid, View
 from spec.txn import Txn, counter_of, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
-from spec.zab import reconfiguration
+from spec.zab import disk, reconfiguration
 from spec.zab.disk import SyncThread
 from spec.zab.events import (
     Applied,
     ClientSync,
     ClientWrite,
-    Delivered,
     MessageKind,
     Receive,
     SyncAnswered,
@@ -214,8 +213,7 @@ class ServingLearner:
         self.commits.popleft()
         self._delivered = zxid
         txn = self._sync_thread.logged(zxid)
-        delivered = Delivered(self._peer.sid, self._learner.epoch, () if txn is None else (txn,))
-        self._effects += (Apply(zxid), Observe(delivered))
+        self._effects += disk.applied(self._peer.sid, self._learner.epoch, zxid, txn)
 
     def _inform(self, txn: Txn) -> None:
         """`ObserverZooKeeperServer.commitRequest`: log the transaction without an ACK, and apply it."""

@@ -172,7 +172,23 @@ def _persist(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
         operations = (EnterEpoch(learner.epoch, ack=False), *operations)
     queue, effects = disk.request(after.queue, (*snapshot, *operations))
     requested = ZabResult(peer.durable, replace(after, queue=queue, owes_ack=owes), effects)
-    return disk.settle(peer, requested, synced, rules)
+    return _settled(peer, requested, rules)
+
+
+def _settled(peer: Peer, requested: ZabResult, rules: ZabRules) -> ZabResult:
+    """Complete the operations that end in the step that requests them: all of them with a synchronous disk.
+
+    With an asynchronous disk, only an `EnterEpoch` at the head of the queue completes immediately, since it waits for
+    no transaction.
+    """
+    result = requested
+    while isinstance(result.state, Learner) and result.state.queue:
+        if rules.asynchronous_disk and not isinstance(result.state.queue[0], EnterEpoch):
+            break
+        ended = synced(replace(peer, durable=result.durable), result.state, rules)
+        assert ended is not None  # the queue is not empty
+        result = ended.after(result.effects)
+    return result
 
 
 def _logs_late(rules: ZabRules) -> bool:

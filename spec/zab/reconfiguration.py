@@ -40,7 +40,7 @@ from spec.quorum import (
 )
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
-from spec.zab.state import Leader, Outstanding, Stage, ZabRules
+from spec.zab.state import Leader, Outstanding, ZabRules, forwarding_followers
 
 
 class Refused(enum.Enum):
@@ -127,8 +127,8 @@ def refusal_of(peer: Peer, leader: Leader, view: View) -> Refused | None:
     """
     if len(view.voters) < 2:
         return Refused.TOO_FEW_VOTERS
-    forwarding = {handler.sid for handler in leader.handlers if handler.stage >= Stage.SYNCING and not handler.observer}
-    return None if view.contains_quorum(forwarding | {peer.sid}) else Refused.NO_SYNCED_QUORUM
+    forwarding = {*forwarding_followers(leader.handlers), peer.sid}
+    return None if view.contains_quorum(forwarding) else Refused.NO_SYNCED_QUORUM
 
 
 def first_version(peer: Peer, epoch: int, rules: ZabRules) -> View | None:

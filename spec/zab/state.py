@@ -11,7 +11,7 @@ Sources: the fields of `Leader`, `LearnerHandler`, `Learner`, `FollowerZooKeeper
 """
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -122,6 +122,19 @@ class Handler(msgspec.Struct, frozen=True):
     held: tuple[HeldCommits | CommitAndActivate, ...] = ()
 
 
+def handler_of(handlers: Iterable[Handler], sid: Sid) -> Handler | None:
+    """The handler of a learner, if it is among these."""
+    for handler in handlers:
+        if handler.sid == sid:
+            return handler
+    return None
+
+
+def forwarding_followers(handlers: Iterable[Handler]) -> Iterator[Sid]:
+    """The followers that get proposals (`Leader.forwardingFollowers`)."""
+    return (handler.sid for handler in handlers if handler.stage >= Stage.SYNCING and not handler.observer)
+
+
 class Outstanding(msgspec.Struct, frozen=True):
     """A proposal that is not committed yet, and the servers that acknowledged it (`Leader.Proposal`).
 
@@ -175,10 +188,7 @@ class Leader(msgspec.Struct, frozen=True):
 
     def handler(self, sid: Sid) -> Handler | None:
         """The handler of a learner, if it is connected."""
-        for handler in self.handlers:
-            if handler.sid == sid:
-                return handler
-        return None
+        return handler_of(self.handlers, sid)
 
 
 # The learner.

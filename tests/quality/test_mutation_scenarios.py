@@ -16,8 +16,7 @@ CAUGHT = {
     "spec/election/fast_leader_election.py: _fire: *_timers(None, again) in": "zab-effects-fine",
     "spec/election/fast_leader_election.py: _look_for_leader: *_timers(None, election) in": "zab-effects-fine",
     # FinalRequestProcessor: every commit is applied to the tree.
-    "spec/zab/leader_broadcast.py: ServingLeader._apply: Apply(zxid) in": "zab-three-writes",
-    "spec/zab/learner_broadcast.py: ServingLearner.apply: Apply(zxid) in": "zab-three-writes",
+    "spec/zab/disk.py: applied: Apply(zxid) in": "zab-three-writes",
     "spec/zab/learner_sync.py: uptodate: Apply(delivered) in": "zab-syncs",
     # Follower.followLeader: it connects to its leader, and accepts no learners.
     "spec/zab/learner.py: begin: Connect(leader, info) in": "zab-effects-fine",

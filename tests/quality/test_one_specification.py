@@ -41,7 +41,7 @@ NOT_EXPLORED = {
     "quorum/view.py: change_of": "it takes the change of a tree from a reconfiguration; the checker has no such tree",
     "sequence.py: ": "a tuple for long histories; tests/unit/test_node_txn_buffer.py compares it with a tuple",
     "server.py: step_all": MANY,
-    "server.py: _serving": MANY,
+    "server.py: _served": MANY,
     "server.py: _give_up": "a node asks whether a learner may leave; in the checker the event is not offered",
     "election/channel.py: deliver": "a node asks for a message; in the checker there is one in each delivery",
     "election/state.py: next_notification_timeout": TIME,
