@@ -99,14 +99,12 @@ def fetch(release: str) -> Path:
     folder = folder_of(release)
     if folder.is_dir():
         return folder
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ServerError(f"ZooKeeper {release} is downloaded by Maven, and mvn is not on the PATH; {INSTALL_MAVEN}")
+    what = f"ZooKeeper {release}"
+    maven = maven_for(what)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
-            _download(maven, release, Path(temporary))
-            jars = Path(temporary) / "jars"
+            jars = copy_jars(maven, what, POM, Path(temporary), f"zookeeper-{release}.jar", f"-Drelease={release}")
             _check_sums(release, jars)
             try:
                 jars.rename(folder)
@@ -119,9 +117,21 @@ def fetch(release: str) -> Path:
     return folder
 
 
-def _download(maven: str, release: str, temporary: Path) -> None:
+def maven_for(what: str) -> str:
+    """The program that downloads something. Raises ServerError if it is missing."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ServerError(f"{what} is downloaded by Maven, and mvn is not on the PATH; {INSTALL_MAVEN}")
+    return maven
+
+
+def copy_jars(maven: str, what: str, project: Path, folder: Path, jar: str, *values: str) -> Path:
+    """Download the jars of a project file into `jars` of a folder; return that folder.
+
+    `jar` is one of them, and `values` are properties of the project. Raises ServerError if the download fails.
+    """
     # A copy of the file: Maven looks for more projects and settings around the file that it is given.
-    pom = shutil.copy(POM, temporary)
+    pom, jars = shutil.copy(project, folder), folder / "jars"
     options = [
         "--batch-mode",
         "--strict-checksums",
@@ -131,10 +141,9 @@ def _download(maven: str, release: str, temporary: Path) -> None:
         "--file",
         str(pom),
     ]
-    values = [f"-Drelease={release}", f"-DoutputDirectory={temporary / 'jars'}"]
     try:
         ended = subprocess.run(
-            [maven, *options, *values, COPY],
+            [maven, *options, *values, f"-DoutputDirectory={jars}", COPY],
             capture_output=True,
             text=True,
             errors="replace",
@@ -143,17 +152,15 @@ def _download(maven: str, release: str, temporary: Path) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise ServerError(f"Maven did not download ZooKeeper {release} within {SECONDS:g} s") from None
-    if ended.returncode == 0 and (temporary / "jars" / f"zookeeper-{release}.jar").is_file():
-        return
+        raise ServerError(f"Maven did not download {what} within {SECONDS:g} s") from None
+    if ended.returncode == 0 and (jars / jar).is_file():
+        return jars
     output = re.sub(r"\x1b\[[0-9;]*m", "", ended.stdout + ended.stderr)
     errors = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
     reason = next(iter(errors), output.strip()[-500:] or "no message")
     if any(sign in reason for sign in UNREACHABLE):
-        raise ServerError(
-            f"ZooKeeper {release} was not downloaded, Maven Central cannot be reached from here: {reason}"
-        )
-    raise ServerError(f"ZooKeeper {release} was not downloaded, Maven ended with {ended.returncode}: {reason}")
+        raise ServerError(f"{what} was not downloaded, Maven Central cannot be reached from here: {reason}")
+    raise ServerError(f"{what} was not downloaded, Maven ended with {ended.returncode}: {reason}")
 
 
 def _check_sums(release: str, jars: Path) -> None:

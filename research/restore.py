@@ -11,8 +11,6 @@ Source: Snapshot and Restore Guide of 3.9; `ZooKeeperServer.restoreFromSnapshot`
 """
 
 import argparse
-import shutil
-import subprocess
 import sys
 import time
 import urllib.request
@@ -22,47 +20,32 @@ from pathlib import Path
 from checker.command import refused
 from harness import real, releases
 from harness.directories import add_keep, directories, keep_mistake
-from harness.processes import LOOPBACK, Process, ServerError, free_ports
-from harness.servers import CREATE, EXISTS, SYNC, WORLD, Servers
+from harness.ensemble import Ensemble
+from harness.processes import LOOPBACK, ServerError, free_ports
+from harness.servers import CREATE, WORLD
 from spec.quorum import Sid
 from spec.text import between
 
 WRITES = 10
-SIDS = (1, 2, 3)
 POM = Path(__file__).with_name("restore.pom.xml")
-OPTIONS = ("-Xmx160m", "-Dzookeeper.admin.snapshot.enabled=true", "-Dzookeeper.admin.restore.enabled=true")
+JETTY = "the AdminServer"
+OPTIONS = ("-Dzookeeper.admin.snapshot.enabled=true", "-Dzookeeper.admin.restore.enabled=true")
 ADMIN = {"Authorization": "digest root:root_passwd", "Content-Type": "application/octet-stream"}
 SETTLED_SECONDS = 2.0
 """The time after which a server that has ended its part no longer reports its former role."""
 
 
-class Restorable(Servers):
+class Restorable(Ensemble):
     """Three servers with their AdminServers; `jars` are those that an AdminServer needs."""
 
     def __init__(self, directory: Path, release: str, jars: Path) -> None:
-        super().__init__(SIDS, directory)
-        ports = free_ports(4 * len(SIDS))
-        self._ports = {sid: ports[4 * place : 4 * place + 4] for place, sid in enumerate(SIDS)}
-        for sid in SIDS:
-            self.data(sid).mkdir(parents=True)
-            (self.data(sid) / "myid").write_text(f"{sid}\n")
-            (self.home(sid) / "zoo.cfg").write_text(self._zoo_cfg(sid))
-            command = real.command(self.home(sid) / "zoo.cfg", OPTIONS, release)
-            place = command.index("-cp") + 1
-            command[place] += f":{jars}/*"
-            self._processes[sid] = Process(command, self.home(sid), self.home(sid) / "log.txt")
-
-    def _zoo_cfg(self, sid: Sid) -> str:
-        client, _, _, admin = self._ports[sid]
-        lines = ["tickTime=400", "initLimit=10", "syncLimit=5", f"dataDir={self.data(sid)}", f"clientPort={client}"]
-        lines += [f"clientPortAddress={LOOPBACK}", "4lw.commands.whitelist=*"]
-        lines += ["admin.enableServer=true", f"admin.serverAddress={LOOPBACK}", f"admin.serverPort={admin}"]
-        lines += [f"server.{other}={LOOPBACK}:{quorum}:{vote}" for other, (_, quorum, vote, _) in self._ports.items()]
-        return "\n".join(lines) + "\n"
-
-    def client_port(self, sid: Sid) -> int:
-        """The port for the clients of a server."""
-        return self._ports[sid][0]
+        super().__init__(["real"] * 3, directory, java_options=OPTIONS, release=release)
+        self._admin_ports = dict(zip(self.sids, free_ports(3), strict=True))
+        for sid, port in self._admin_ports.items():
+            address = {"admin.serverAddress": LOOPBACK, "admin.serverPort": str(port)}
+            self.set_keys(sid, {"admin.enableServer": "true", **address})
+            command = self._processes[sid].command
+            command[command.index("-cp") + 1] += f":{jars}/*"
 
     def snapshot(self, sid: Sid) -> bytes:
         """A snapshot of a server, streamed by its AdminServer."""
@@ -80,7 +63,7 @@ class Restorable(Servers):
 
     def _admin(self, sid: Sid, command: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(
-            f"http://{LOOPBACK}:{self._ports[sid][3]}/commands/{command}", data=body, headers=ADMIN
+            f"http://{LOOPBACK}:{self._admin_ports[sid]}/commands/{command}", data=body, headers=ADMIN
         )
         with urllib.request.urlopen(request, timeout=20) as answer:
             content: bytes = answer.read()
@@ -98,17 +81,12 @@ class Restorable(Servers):
 
     def count(self, sid: Sid, kind: str) -> int:
         """The writes of a kind that a server has."""
-        session = self.connect(sid)
-        try:
-            session.ask(SYNC, "/")
-            return sum(session.ask(EXISTS, f"/{kind}{number}", False).err == 0 for number in range(WRITES))
-        finally:
-            session.drop()
+        return sum(self.exists(sid, f"/{kind}{number}") for number in range(WRITES))
 
     def restart_each(self) -> None:
         """Restart each server in order, the leader last."""
         leader = self.leader()
-        for sid in (*(sid for sid in SIDS if sid != leader), leader):
+        for sid in (*(sid for sid in self.sids if sid != leader), leader):
             self.stop(sid)
             time.sleep(SETTLED_SECONDS)
             self.start(sid)
@@ -120,8 +98,7 @@ class Restorable(Servers):
             how(sid)
         time.sleep(SETTLED_SECONDS)
         if not self.running:
-            for sid in SIDS:
-                self.start(sid)
+            self.start_all()
         self.wait_serving()
 
 
@@ -130,7 +107,7 @@ Case = tuple[bool, bool, Callable[[Restorable], None]]
 
 
 def _one_follower_starts_again(servers: Restorable) -> None:
-    follower = next(sid for sid in SIDS if sid != servers.leader())
+    follower = next(sid for sid in servers.sids if sid != servers.leader())
     servers.kill(follower)
     servers.start(follower)
     servers.wait_serving()
@@ -140,13 +117,13 @@ CASES: dict[str, Case] = {
     "no server ends": (True, False, lambda _: None),
     "the leader is stopped": (True, False, lambda servers: servers.end((servers.leader(),), servers.stop)),
     "the leader is killed": (True, False, lambda servers: servers.end((servers.leader(),), servers.kill)),
-    "all are killed and start again": (True, False, lambda servers: servers.end(SIDS, servers.kill)),
+    "all are killed and start again": (True, False, lambda servers: servers.end(servers.sids, servers.kill)),
     "files stay, and a follower is killed and starts again": (False, False, _one_follower_starts_again),
     "each is restarted before clients write, then the leader is killed": (
         True, True, lambda servers: servers.end((servers.leader(),), servers.kill)
     ),
     "each is restarted before clients write, then all are killed and start again": (
-        True, True, lambda servers: servers.end(SIDS, servers.kill)
+        True, True, lambda servers: servers.end(servers.sids, servers.kill)
     ),
 }  # fmt: skip
 
@@ -155,13 +132,11 @@ def measured(case: Case, directory: Path, release: str, jars: Path) -> dict[Sid,
     """The zxid of each serving server at the end, and its writes: before the snapshot, undone, after the restore."""
     move, restarts, ends = case
     with Restorable(directory, release, jars) as servers:
-        for sid in SIDS:
-            servers.start(sid)
-        servers.wait_serving()
+        servers.start_all()
         servers.write("before")
         snapshot = servers.snapshot(servers.leader())
         servers.write("undone")
-        for sid in SIDS:
+        for sid in servers.sids:
             servers.restore(sid, snapshot, move=move)
         if restarts:
             servers.restart_each()
@@ -173,27 +148,6 @@ def measured(case: Case, directory: Path, release: str, jars: Path) -> dict[Sid,
             sid: (zxid, *(servers.count(sid, kind) for kind in ("before", "undone", "after")))
             for sid, zxid in zxids.items()
         }
-
-
-def fetch_jars(folder: Path) -> Path:
-    """Download the jars of the AdminServer by Maven. Raises ServerError."""
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ServerError(f"the jars of the AdminServer are downloaded by Maven; {releases.INSTALL_MAVEN}")
-    options = [
-        "--batch-mode",
-        "--strict-checksums",
-        "--quiet",
-        "-Dstyle.color=never",
-        "--file",
-        str(shutil.copy(POM, folder)),
-    ]
-    ended = subprocess.run(
-        [maven, *options, f"-DoutputDirectory={folder}", releases.COPY], check=False, timeout=releases.SECONDS
-    )
-    if ended.returncode:
-        raise ServerError(f"Maven did not download the jars of the AdminServer, it ended with {ended.returncode}")
-    return folder
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -217,9 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     print("| --- | --- | --- | --- | --- | --- |")
     try:
         with directories(options.keep) as folder:
-            jars = folder / "jars"
-            jars.mkdir()
-            fetch_jars(jars)
+            jars = releases.copy_jars(releases.maven_for(JETTY), JETTY, POM, folder, "jackson-databind-2.18.1.jar")
             for number, (name, case) in enumerate(CASES.items(), 1):
                 if options.case and number not in options.case:
                     continue
