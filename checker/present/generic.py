@@ -22,10 +22,9 @@ from checker.engine.model import Model, Move, Row
 from checker.engine.semantics import by_rule, operations
 from checker.job import DiagramEvent, Json
 from checker.kit.actions import Action, FaultAction, is_fault
-from checker.kit.networks import LOSE, Arrival, Bag, Remove
+from checker.kit.networks import ARROW, LOSE, Arrival, Bag, Remove
 from checker.traces.trace import brief, fields_of, show, to_json
 
-ARROW = "->"
 MARKS = {name: name for name in ("crash", "start", "cut", "heal", "decide")} | {"restart": "start", "partition": "cut"}
 """The kinds of the marks in pictures, by the names of actions."""
 

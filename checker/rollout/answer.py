@@ -29,7 +29,19 @@ from checker.rollout.disks import DiskRemedy, Disks, with_lost_volumes
 from checker.rollout.files.differences import Interruption, same_files
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
-from checker.rollout.orders import RESTART, START, STOP, ServerStep, Steps, Way, has_quorum, left_out, steps_of, way_of
+from checker.rollout.orders import (
+    RESTART,
+    START,
+    STOP,
+    ServerStep,
+    Steps,
+    Way,
+    has_quorum,
+    left_out,
+    servers_after,
+    steps_of,
+    way_of,
+)
 from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer
 from checker.rollout.route_verdict import SAFETY, Order, PlanRoute
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
@@ -338,9 +350,9 @@ def failures(
     stage, rows, proof = route.stage, [], _by_proof(route)
     for number, step in enumerate(order.steps, start=1):
         earlier = order.steps[: number - 1]
-        new = (stage.renewed | {s.sid for s in earlier if s.action != STOP}) - {step.sid} - down
-        old = stage.running - stage.renewed - {s.sid for s in earlier} - {step.sid} - down
-        serves = has_quorum(stage, new | old, new)
+        running, started = servers_after(stage, earlier, down | {step.sid})
+        new, old = running & started, running - started
+        serves = has_quorum(stage, running, started)
         on = _going_on(route, order, number, releases, proof)
         back = _going_back(route, order, number, releases, proof)
         undo = _undone(stage, order.leader, (*earlier, step))

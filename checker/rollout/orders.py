@@ -112,7 +112,7 @@ def quorum_without(stage: Stage, steps: Steps, step: ServerStep, down: frozenset
     """
     if step.action == START:
         return True
-    return has_quorum(stage, *_after(stage, steps[: steps.index(step)], down | {step.sid}))
+    return has_quorum(stage, *servers_after(stage, steps[: steps.index(step)], down | {step.sid}))
 
 
 def has_quorum(stage: Stage, running: frozenset[Sid], new: frozenset[Sid]) -> bool:
@@ -138,7 +138,7 @@ def _may_follow(sid: Sid, leader: Sid, known: Mapping[Sid, Addresses]) -> bool:
     return hears and reaches(addresses, leading, leader, Port.QUORUM)
 
 
-def _after(stage: Stage, done: Steps, down: frozenset[Sid]) -> tuple[frozenset[Sid], frozenset[Sid]]:
+def servers_after(stage: Stage, done: Steps, down: frozenset[Sid]) -> tuple[frozenset[Sid], frozenset[Sid]]:
     """The servers that run when these steps are done, and those that were started with their new file."""
     running, new = set(stage.running), set(stage.renewed)
     for step in done:
@@ -157,7 +157,7 @@ def counts_an_observer(stage: Stage, steps: Steps, down: frozenset[Sid] = frozen
     file (`SyncedLearnerTracker.addAck`). So a committed write can be on fewer disks than a quorum.
     """
     for number in range(len(steps) + 1) if stage.changed_roles else ():
-        running, new = _after(stage, steps[:number], down)
+        running, new = servers_after(stage, steps[:number], down)
         views = {sid: stage.view_of(sid, new) for sid in running}
         if any(sid in mine.observers and any(v.is_voter(sid) for v in views.values()) for sid, mine in views.items()):
             return True
@@ -173,7 +173,7 @@ def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) ->
     """
     mixed = bool(stage.applied)
     for prefix in (steps[:number] for number in range(not mixed, max(mixed, len(steps)))):
-        running, new = _after(stage, prefix, down)
+        running, new = servers_after(stage, prefix, down)
         for group in (group for size in range(len(running) + 1) for group in combinations(running, size)):
             behind = frozenset(group)
             rest = running - behind
@@ -243,7 +243,7 @@ def _steps(stage: Stage, order: Sequence[Sid], down: frozenset[Sid] = frozenset(
         return sid in alone or has_quorum(stage, running - alone, new)
 
     return tuple(
-        replace(step, wait=step.wait and may_serve(step.sid, *_after(stage, steps[: number + 1], down)))
+        replace(step, wait=step.wait and may_serve(step.sid, *servers_after(stage, steps[: number + 1], down)))
         for number, step in enumerate(steps)
     )
 

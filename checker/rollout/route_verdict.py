@@ -10,7 +10,7 @@ Rules of this module:
 - A run depends on the steps that it follows. If the run that settled these steps was not finished, or was not made, no
   answer that needs it is SAFE.
 - An answer that is UNSAFE without faults is UNSAFE under faults, without further runs.
-- Where quorums may be disjoint, the order may still have a proof (`checker.rollout.claims`), for any faults. It
+- Where quorums may be disjoint, the order may still have a proof (`checker.rollout.order_proof`), for any faults. It
   rests on conditions that the operator keeps. A run that finds a violation all the same is not hidden by it.
 - Quorum intersection proves nothing about a server that is an observer by one file and a voter by the other: it may
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that

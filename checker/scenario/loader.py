@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from checker.job import Job, Json
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 KIND = "scenario"
 
 
-def load(path: FilePath, added: Iterable[Variant] = (), like: Release | None = None) -> Job:
+def load(path: Path, added: Iterable[Variant] = (), like: Release | None = None) -> Job:
     """Return the job of a scenario file, with these variants and the defects of a release added.
 
     A path like `my_model.py:name` is that of a model in a Python file (`checker.scenario.model_file`). Raises
@@ -70,7 +69,7 @@ def load(path: FilePath, added: Iterable[Variant] = (), like: Release | None = N
     return _job(text, beside(path), path.name, names, frozenset(added), like)
 
 
-def _model_job(path: FilePath, added: frozenset[Variant], like: Release | None) -> Job:
+def _model_job(path: Path, added: frozenset[Variant], like: Release | None) -> Job:
     reason = NoEffect("it changes nothing in a model of your own", "name a scenario")
     for variant in sorted(added, key=lambda each: each.value):
         raise VariantError(variant.value, reason)

@@ -29,8 +29,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from checker.job import DiagramEvent
-from checker.traces.summary import Fate, MessageLife, messages_of, short_pieces, turns
-from checker.traces.trace import Trace, TraceStep, Truth, show
+from checker.traces.summary import Fate, MessageLife, finding, messages_of, short_pieces, turns
+from checker.traces.trace import Trace, TraceStep, Truth
 from spec.text import UNREADABLE, on_a_line
 
 ESCAPED = {character: f"#{ord(character)};" for character in "#;%<>&$"}
@@ -110,10 +110,9 @@ class _Diagram:
 
     def _conclusion(self) -> str:
         trace = self._trace
-        values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
         failing = [name for name, truth in trace.steps[-1].truth.items() if truth is Truth.FAILS and name != trace.prop]
         also = f"\nfails too: {', '.join(failing)}" if failing else ""
-        clause = f"\n{trace.clause}{': ' if values else ''}{values}" if trace.clause else ""
+        clause = f"\n{finding(trace)}" if trace.clause else ""
         return f"{trace.headline}{clause}{also}"
 
 

@@ -2,7 +2,7 @@
 
     server 1 .. server n     spec.server.Server; operations are the election's events and CRASH
     1>2 ..                   one direction of a connection (spec.election.channel); fine grain only
-    faults                   the rest of the budgets, and the servers that are down or not yet started (faults)
+    faults                   the rest of the budgets, and the servers that are down or not started (checker.kit.actions)
     links                    the links that are cut, as ordered pairs
     plan                     the number of the operator's actions that are done; only where there is a plan
     votes                    the votes each server received last; only where a property reads them

@@ -2,8 +2,8 @@
 
 - `setup`: the input of a model, with the budgets of events
 - `client`: a client, with its recipe and the wishes of its application
-- `resource`: the guarded resource, and writes in flight to it
-- `reigns`: the recorded facts of a run, which are the truth that clients are compared with
+- `resource`: the guarded resource, writes in flight to it, and the recorded facts of a run, which are the truth that
+  clients are compared with
 - `build`: the model with all of these
 """
 

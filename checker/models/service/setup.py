@@ -1,6 +1,6 @@
 """The input of a model of a service: servers, clients, an initial tree, and budgets of faults.
 
-Everything here is plain data, which scenarios make; `build` makes columns, actors and rules of it.
+Everything here is plain data, which scenarios make; `rules` makes columns, actors and rules of it.
 """
 
 from collections.abc import Mapping

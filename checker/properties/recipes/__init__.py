@@ -7,6 +7,6 @@ The order of the imports is the order of listings and of defaults.
 """
 
 from checker.properties.recipes import safety, liveness  # isort: skip
-from checker.properties.recipes.safety import RECIPE_PROPERTIES, WRITES
+from checker.properties.recipes.safety import RECIPE_PROPERTIES
 
-__all__ = ["RECIPE_PROPERTIES", "WRITES", "liveness", "safety"]
+__all__ = ["RECIPE_PROPERTIES", "liveness", "safety"]

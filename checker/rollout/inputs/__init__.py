@@ -7,7 +7,7 @@
     images       the zoo.cfg that a container image writes from its variables
     kubernetes   parts of Kubernetes objects: variables, the way of working of a StatefulSet, the volume with the data;
                  and the resources of Strimzi and of pravega's operator
-    working      the platform: its way of working, the host names of pods, and whether the data survives them
+    platform     the platform: its way of working, the host names of pods, and whether the data survives them
     documents    YAML with lines, looked up and not converted; files of other programs, each with its way out
 
 Rule of this package: nothing is guessed. A text that is not understood is a `ConfigError` with its place. A derived

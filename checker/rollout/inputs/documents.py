@@ -150,7 +150,7 @@ class YamlValue:
                         yield from part.unread
 
     def _pairs(self, visited: set[int] | None = None) -> Iterator[tuple[str, yaml.Node]]:
-        """The keys with their values; those of merged maps come last, each map once. `seen` are the maps so far."""
+        """The keys with their values; those of merged maps come last, each map once. `visited` are the maps so far."""
         visited = set() if visited is None else visited
         if not isinstance(self.node, yaml.MappingNode) or id(self.node) in visited:
             return

@@ -1,9 +1,9 @@
 """A trace as a self-contained SVG document, which contains its style and loads nothing."""
 
-from checker.traces.svg.picture import STYLE, picture
+from checker.traces.svg.picture import picture
 from checker.traces.trace import Trace
 
-__all__ = ["STYLE", "picture", "to_svg"]
+__all__ = ["picture", "to_svg"]
 
 
 def to_svg(trace: Trace) -> str:

@@ -2,14 +2,13 @@
 
 The columns are the number of a step, its caption, the lanes, and a narrow column for each property. A row is a step. At
 its top are the ends of messages, below them the links that break or heal, and below these the boxes of each lane:
-marks, notes and changes. The layout draws nothing; the letters and shapes of a picture are here as well.
+marks, notes and changes. `PictureLayout` draws nothing; the letters and shapes of a picture are here as well.
 
 Rules of this module:
 
 - Lengths are in pixels. Text is counted in columns.
 - All lanes have the width of the longest words, within bounds that depend on the number of lanes.
 - Ends of messages at one lane in one step are below each other, so that they do not overlap.
-
 - A picture is XML 1.0 for all words of a model: `on_a_line` writes what XML cannot contain as its code.
 - No font is measured, because the fonts of a reader are unknown. Text is counted in columns: a wide East Asian
   character has two columns, and a column has the width of a rather wide font.
