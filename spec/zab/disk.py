@@ -98,6 +98,9 @@ class SyncThread:
 
     def logged(self, zxid: int) -> Txn | None:
         """The transaction of this zxid, on disk or queued."""
+        # A server alone commits what it has just written, and would make another disk for each look.
+        if self._written and self._written[-1].zxid == zxid:
+            return self._written[-1]
         return logged(self.durable, self.queue, zxid)
 
 
