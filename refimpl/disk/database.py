@@ -28,9 +28,10 @@ from typing import NamedTuple
 
 from refimpl.disk import snapshot
 from refimpl.disk.body import DamagedSnapshotError
-from refimpl.disk.files import REMEDY, DataError, TruncationError, follows, make_directories, numbered, sync_directory
+from refimpl.disk.files import DataError, TruncationError, follows, make_directories, numbered, sync_directory
 from refimpl.disk.logreader import PREFIX as LOG
 from refimpl.disk.logreader import DamagedLogError, read
+from refimpl.disk.remedies import Damage
 from refimpl.disk.txn_buffer import BYTES, LEAST, LogBytes
 from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
@@ -106,7 +107,8 @@ def _load(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedD
             if missing:
                 raise DataError(
                     f"{snapshots}: {snapshot.PREFIX}.{max(missing):x} cannot be read, and the log does not lead "
-                    f"from {snapshot.PREFIX}.{zxid:x} to it ({'; '.join(warnings)}); {REMEDY}"
+                    f"from {snapshot.PREFIX}.{zxid:x} to it ({'; '.join(warnings)})",
+                    Damage.SNAPSHOT,
                 )
         else:
             try:
@@ -122,7 +124,7 @@ def _load(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedD
                 f"{path}: holds changes up to 0x{start.recorded:x}, and the log ends at 0x{loaded.last_zxid:x}"
             )
     if uncovered is None and warnings:
-        raise DataError(f"{snapshots}: no snapshot can be read ({'; '.join(warnings)}); {REMEDY}")
+        raise DataError(f"{snapshots}: no snapshot can be read ({'; '.join(warnings)})", Damage.SNAPSHOT)
     return uncovered or _new_server(snapshots, logs, keep, trusts_empty)
 
 
@@ -138,8 +140,8 @@ def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str],
         if last == zxid and not follows(number, zxid):
             raise DamagedLogError(
                 f"{logs}: the first transaction behind {snapshot.PREFIX}.{zxid:x} is 0x{number:x}, "
-                f"expected 0x{zxid + 1:x} or the first of a later epoch: transactions are missing; "
-                f"{REMEDY}"
+                f"expected 0x{zxid + 1:x} or the first of a later epoch: transactions are missing",
+                Damage.RECORDS,
             )
         change = _decode(logs, number, payload)
         tree.carry_out(apply(tree, number, change).operations)
@@ -157,11 +159,8 @@ def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str],
 def _new_server(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedDatabase:
     files = numbered(logs, LOG)
     if files and not trusts_empty:
-        raise DataError(
-            f"{files[0][1]}: there are transactions, but {snapshots} has no snapshot. If this is the data of ZooKeeper"
-            " 3.4, which had written none yet, start once with snapshot.trust.empty=true in the zoo.cfg. Otherwise the"
-            f" snapshot is lost; {REMEDY}"
-        )
+        fault = f"{files[0][1]}: there are transactions, but {snapshots} has no snapshot"
+        raise DataError(fault, Damage.NO_SNAPSHOT)
     text = f"{snapshots}: no snapshot was found, and the log is taken for the whole history; this is for upgrades only"
     warnings = [text] if files else []
     loaded = _replayed(logs, 0, Tree(), keep, warnings, set())
@@ -173,7 +172,8 @@ def _decode(logs: Path, zxid: int, payload: bytes) -> Change:
     try:
         return decode_txn(payload)[1]
     except JuteError as error:
-        raise DamagedLogError(f"{logs}: transaction 0x{zxid:x} cannot be understood: {error}; {REMEDY}") from None
+        fault = f"{logs}: transaction 0x{zxid:x} cannot be understood: {error}"
+        raise DamagedLogError(fault, Damage.RECORDS) from None
 
 
 def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
@@ -191,7 +191,8 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     is_below = bool(saves) and saves[0][0] > zxid
 
     def impossible(place: Path, why: str) -> TruncationError:
-        return TruncationError(f"{place}: cannot truncate to 0x{zxid:x}: {why}; {REMEDY}", below_snapshot=is_below)
+        fault = f"{place}: cannot truncate to 0x{zxid:x}: {why}"
+        return TruncationError(fault, Damage.RECORDS, below_snapshot=is_below)
 
     if not older:
         raise impossible(snapshots, "no snapshot is that old")

@@ -20,12 +20,13 @@ Source: `QuorumPeer.loadDataBase`, `.readLongFromFile`, `.writeLongToFile`. The 
 from pathlib import Path
 from typing import NamedTuple
 
-from refimpl.disk.files import REMEDY, TEMPORARY, DataError, epoch_of, replace_file
+from refimpl.disk.files import TEMPORARY, DataError, epoch_of, replace_file
+from refimpl.disk.remedies import Damage
 from spec.text import integer
 
 ACCEPTED = "acceptedEpoch"
 CURRENT = "currentEpoch"
-_HIGHEST = (1 << 31) - 1
+HIGHEST = (1 << 31) - 1
 
 
 class Epochs(NamedTuple):
@@ -41,14 +42,14 @@ def load(directory: Path, last_zxid: int) -> Epochs:
     `directory` is the one of the snapshots (`version-2` in dataDir). Raises DataError and OSError.
     """
     of_zxid = epoch_of(max(last_zxid, 0))
-    current = _read(directory / CURRENT)
+    current = read(directory / CURRENT)
     if current is None:
         current = of_zxid
         save_current(directory, current)
     if of_zxid > current and _interrupted(directory) >= of_zxid:
         current = _interrupted(directory)
         save_current(directory, current)
-    accepted = _read(directory / ACCEPTED)
+    accepted = read(directory / ACCEPTED)
     if accepted is None:
         accepted = of_zxid
         save_accepted(directory, accepted)
@@ -56,7 +57,8 @@ def load(directory: Path, last_zxid: int) -> Epochs:
     if accepted < least:
         raise DataError(
             f"{directory / ACCEPTED}: the accepted epoch is {accepted}, below {current} in {CURRENT} or {of_zxid} "
-            f"of the last transaction; expected {least} or more: {REMEDY}"
+            f"of the last transaction; expected {least} or more",
+            Damage.PROMISE,
         )
     return Epochs(accepted, current)
 
@@ -72,8 +74,8 @@ def save_current(directory: Path, epoch: int) -> None:
 
 
 def _save(path: Path, epoch: int) -> None:
-    if epoch > _HIGHEST:
-        raise DataError(f"{path}: epoch {epoch} cannot be promised, {_HIGHEST} is the last one: {REMEDY}")
+    if epoch > HIGHEST:
+        raise DataError(f"{path}: epoch {epoch} cannot be promised, {HIGHEST} is the last one", Damage.PROMISE)
     replace_file(path, (str(epoch).encode(),))
 
 
@@ -81,20 +83,24 @@ def _interrupted(directory: Path) -> int:
     """Return the current epoch whose writing a crash interrupted before the rename; -1 if there is no complete one."""
     path = directory / CURRENT
     try:
-        epoch = _read(path.with_name(path.name + TEMPORARY))
+        epoch = read(path.with_name(path.name + TEMPORARY))
     except DataError:
         return -1
     return -1 if epoch is None else epoch
 
 
-def _read(path: Path) -> int | None:
-    """Read the number in a file; None if the file is missing. As in ZooKeeper, only the first line counts."""
+def read(path: Path) -> int | None:
+    """Read the epoch in a file; None if the file is missing. As in ZooKeeper, only the first line counts.
+
+    Raises DataError and OSError.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(64).split(b"\n")[0].rstrip(b"\r")
     except FileNotFoundError:
         return None
-    epoch = integer(text.decode("latin-1"), 0, _HIGHEST)
+    epoch = integer(text.decode("latin-1"), 0, HIGHEST)
     if epoch is None:
-        raise DataError(f"{path}: found {text!r}, expected an epoch, a number from 0 to {_HIGHEST}: {REMEDY}")
+        fault = f"{path}: found {text!r}, expected an epoch, a number from 0 to {HIGHEST}"
+        raise DataError(fault, Damage.PROMISE)
     return epoch

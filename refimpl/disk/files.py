@@ -16,20 +16,23 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from refimpl.disk.remedies import Damage, Others, remedy
 from refimpl.system import system
 from spec.text import required_integer
 
 VERSION_DIRECTORY = "version-2"
 TEMPORARY = ".tmp"
-REMEDY = (
-    "restore it from a copy; only if other servers have a quorum without this one, move its data to another place, and "
-    "let it synchronise with them"
-)
-"""The remedy for a lost promise or transaction, which removes no data; the end of such messages."""
 
 
 class DataError(Exception):
-    """The data directory is unusable in its present state; the message names the file, the fault and the remedy."""
+    """The data directory is unusable in its present state; the message names the file, the fault and the remedy.
+
+    `fault` is the message without its remedy. A directory that is damaged has a `damage`, which decides the remedy.
+    """
+
+    def __init__(self, fault: str, damage: Damage | None = None, others: Others = Others.UNKNOWN) -> None:
+        super().__init__(fault if damage is None else f"{fault}; {remedy(damage, others)}")
+        self.fault, self.damage = fault, damage
 
 
 class TruncationError(DataError):
@@ -38,8 +41,8 @@ class TruncationError(DataError):
     A leader may send a snapshot with transactions that are not committed, and the next leader may lack them.
     """
 
-    def __init__(self, message: str, *, below_snapshot: bool) -> None:
-        super().__init__(message)
+    def __init__(self, fault: str, damage: Damage, *, below_snapshot: bool) -> None:
+        super().__init__(fault, damage)
         self.below_snapshot = below_snapshot
 
 

@@ -33,7 +33,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from zlib import adler32
 
-from refimpl.disk.files import REMEDY, DataError, epoch_of, follows, numbered
+from refimpl.disk.files import DataError, epoch_of, follows, numbered
+from refimpl.disk.remedies import Damage
 from refimpl.system import system
 
 PREFIX = "log"
@@ -44,6 +45,10 @@ PADDING = 4096
 """A file is extended before a record is written with less room than this after it."""
 GROUP = 1 << 20
 """The most bytes of records in one write with one fsync, unless it is one record."""
+MAX_RECORD = 1 << 27
+"""The longest record that is read, in bytes: a server's own limit (`jute.maxbuffer`) is 1 MiB unless it is raised."""
+MOST_SEGMENTS = 64
+"""The number of damaged places in a file behind which its rest is not read, since each of them is searched."""
 ALWAYS_ZERO = 4
 """The first bytes of a record: a checksum has 32 of the 64 bits. Whether they were written cannot be seen."""
 SECTOR = 512
@@ -74,7 +79,8 @@ class LogEnd(NamedTuple):
     """The end of the good records of a file: the last zxid (0 if there is none), the offset, and the fault there.
 
     `fault` is None if only zeros follow. `torn`: the beginning of a record and zeros follow, as a crash leaves them.
-    `recovers`: the offset of a valid record after the fault, None if there is none.
+    `recovers`: the offset of a valid record after the fault, None if there is none. `foreign`: a whole record or header
+    follows that does not belong there, which no crash explains.
     """
 
     zxid: int
@@ -82,27 +88,42 @@ class LogEnd(NamedTuple):
     fault: str | None = None
     torn: bool = False
     recovers: int | None = None
+    foreign: bool = False
 
 
 class FileScan:
-    """The good records of one file, in order; after the last one `end` describes the end of the file."""
+    """The good records of one file, in order; after the last one `end` describes the end of the file.
 
-    def __init__(self, path: Path, first: int) -> None:
+    With `resumed`, the end of an earlier scan, it begins with the valid record behind the fault there.
+    """
+
+    def __init__(self, path: Path, first: int, resumed: LogEnd | None = None) -> None:
         self.path = path
         self.first = first
         self.end = LogEnd(0, 0)
+        self._resumed = resumed
 
     def __iter__(self) -> Iterator[Record]:
+        """Yield the records. Raises DamagedLogError after the last one if the end is foreign."""
+        yield from self.good_records()
+        if self.end.foreign:
+            raise DamagedLogError(f"{self.path}, offset {self.end.offset}: {self.end.fault}", Damage.RECORDS)
+
+    def good_records(self) -> Iterator[Record]:
+        """Yield the records, whatever follows the last one; `end` says it."""
         with self.path.open("rb") as file:
             size = system().size(file.fileno())
             header = file.read(len(FILE_HEADER))
             if header[:8] != FILE_HEADER[:8]:
                 self.end = self._bad_header(header, size)
-                return
-            yield from self._records(file, size)
+            elif self._resumed is None or self._resumed.recovers is None:
+                yield from self._records(file, size, len(FILE_HEADER), 0)
+            else:
+                file.seek(self._resumed.recovers)
+                yield from self._records(file, size, self._resumed.recovers, self._resumed.zxid or self.first)
 
-    def _records(self, file: BinaryIO, size: int) -> Iterator[Record]:
-        offset, buffer, start, last = len(FILE_HEADER), b"", 0, 0
+    def _records(self, file: BinaryIO, size: int, offset: int, last: int) -> Iterator[Record]:
+        buffer, start = b"", 0
         unpack, head = RECORD_HEADER.unpack_from, RECORD_HEADER.size
         while True:
             if len(buffer) - start < head:
@@ -111,7 +132,7 @@ class FileScan:
                 break
             checksum, length = unpack(buffer, start)
             whole = head + length + 1
-            if length < TXN_HEADER_SIZE or offset + whole > size:
+            if not TXN_HEADER_SIZE <= length <= MAX_RECORD or offset + whole > size:
                 break
             if len(buffer) - start < whole:
                 buffer, start = buffer[start:] + file.read(max(whole, _READ)), 0
@@ -123,8 +144,8 @@ class FileScan:
             zxid: int = _ZXID.unpack_from(payload, ZXID_OFFSET)[0]
             if zxid <= last or (last == 0 and zxid != self.first):
                 right = f"a zxid above 0x{last:x}" if last else f"zxid 0x{self.first:x}, as in the file's name"
-                place = f"{self.path}, offset {offset}"
-                raise DamagedLogError(f"{place}: the record has zxid 0x{zxid:x}, expected {right}")
+                self.end = LogEnd(last, offset, f"the record has zxid 0x{zxid:x}, expected {right}", foreign=True)
+                return
             start, offset, last = start + whole, offset + whole, zxid
             yield Record(zxid, payload, offset)
         self.end = _judge(file, size, offset, last)
@@ -134,10 +155,11 @@ class FileScan:
         unborn = not header.strip(b"\0") or (len(header) == size and FILE_HEADER.startswith(header))
         if unborn and _rest_is_zero(self.path):
             return LogEnd(0, 0, "the file has no header")
-        raise DamagedLogError(
-            f"{self.path}, offset 0: the header is {header[:8].hex()}, expected "
-            f"{FILE_HEADER[:8].hex()} (ZKLG, version 2): not a transaction log, or damaged"
+        fault = (
+            f"the header is {header[:8].hex()}, expected {FILE_HEADER[:8].hex()} (ZKLG, version 2): "
+            "not a transaction log, or damaged"
         )
+        return LogEnd(0, 0, fault, foreign=True)
 
 
 def _rest_is_zero(path: Path) -> bool:
@@ -176,6 +198,8 @@ def _fault(file: BinaryIO, offset: int, size: int) -> str:
     checksum, length = RECORD_HEADER.unpack(head)
     if length < TXN_HEADER_SIZE:
         return f"the record's length is {length}, expected {TXN_HEADER_SIZE} or more"
+    if length > MAX_RECORD:
+        return f"the record's length is {length}, expected at most {MAX_RECORD}"
     if offset + len(head) + length + 1 > size:
         return f"the record's length is {length}, but only {size - offset - len(head)} bytes follow"
     payload, mark = file.read(length), file.read(1)
@@ -247,7 +271,7 @@ def _is_record(file: BinaryIO, offset: int, size: int, after: int) -> bool:
     if len(head) < RECORD_HEADER.size:
         return False
     checksum, length = RECORD_HEADER.unpack(head)
-    if length < TXN_HEADER_SIZE or offset + RECORD_HEADER.size + length + 1 > size:
+    if not TXN_HEADER_SIZE <= length <= MAX_RECORD or offset + RECORD_HEADER.size + length + 1 > size:
         return False
     file.seek(offset + RECORD_HEADER.size + length)
     if file.read(1) != END_MARK:
@@ -255,6 +279,20 @@ def _is_record(file: BinaryIO, offset: int, size: int, after: int) -> bool:
     file.seek(offset + RECORD_HEADER.size)
     payload = file.read(length)
     return adler32(payload) == checksum and int(_ZXID.unpack_from(payload, ZXID_OFFSET)[0]) > after
+
+
+def segments(path: Path, first: int) -> Iterator[FileScan]:
+    """Return the scans of a file from its beginning, and from each valid record behind a fault; none of them raises.
+
+    The caller reads the `good_records` of one before it asks for the next.
+    """
+    scan = FileScan(path, first)
+    yield scan
+    for _ in range(MOST_SEGMENTS):
+        if scan.end.recovers is None:
+            return
+        scan = FileScan(path, first, scan.end)
+        yield scan
 
 
 def files_from(directory: Path, zxid: int) -> list[tuple[int, Path]]:
@@ -292,8 +330,8 @@ def _check_end(scan: FileScan, notes: list[str]) -> None:
     end, where = scan.end, f"{scan.path}, offset {scan.end.offset}"
     if end.recovers is not None:
         raise DamagedLogError(
-            f"{where}: {end.fault}, and a valid record follows at offset {end.recovers}: the "
-            f"record here is lost; {REMEDY}"
+            f"{where}: {end.fault}, and a valid record follows at offset {end.recovers}: the record here is lost",
+            Damage.RECORDS,
         )
     if end.fault is not None:
         notes.append(f"{where}: {end.fault}; the good records of this file end before it")
@@ -308,8 +346,9 @@ def _check_step(scan: FileScan, last: int, following: tuple[int, Path], from_zxi
     if last >= from_zxid and not follows(first, last):
         raise DamagedLogError(
             f"{where}: {end.fault or 'the file ends'} after 0x{last:x}, and {path.name} starts "
-            f"with 0x{first:x}, expected 0x{last + 1:x} or the first of an epoch above "
-            f"{epoch_of(last)}; {REMEDY}"
+            f"with 0x{first:x}, expected 0x{last + 1:x} or the first of an epoch above {epoch_of(last)}",
+            Damage.RECORDS,
         )
     if end.fault is not None and not end.torn:
-        raise DamagedLogError(f"{where}: {end.fault}, in a file that is not the last ({path.name} follows); {REMEDY}")
+        fault = f"{where}: {end.fault}, in a file that is not the last ({path.name} follows)"
+        raise DamagedLogError(fault, Damage.RECORDS)

@@ -37,7 +37,7 @@ from spec.text import required_integer
 
 PREFIX = "snapshot"
 HEADER = struct.pack(">4siq", b"ZKSN", 2, -1)
-_COMPRESSED = re.compile(PREFIX + r"\.([0-9a-f]{1,16})\.(?:gz|snappy)")
+COMPRESSED = re.compile(PREFIX + r"\.([0-9a-f]{1,16})\.(?:gz|snappy)")
 _CHECKSUM = struct.Struct(">q")
 _SEAL_MARK = b"\x00\x00\x00\x01/"
 _SEAL_SIZE = _CHECKSUM.size + len(_SEAL_MARK)
@@ -224,7 +224,7 @@ def compressed(directory: Path) -> list[tuple[int, Path]]:
     """Return the compressed snapshots of a directory, oldest first; this server does not read them."""
     files = []
     for path in directory.glob(f"{PREFIX}.*"):
-        match = _COMPRESSED.fullmatch(path.name)
+        match = COMPRESSED.fullmatch(path.name)
         if match:
             files.append((required_integer(match[1], base=16), path))
     return sorted(files)

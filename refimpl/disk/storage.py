@@ -20,15 +20,17 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
 from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.body import body_chunks
-from refimpl.disk.files import REMEDY, VERSION_DIRECTORY, DataError, make_directories, numbered
+from refimpl.disk.files import VERSION_DIRECTORY, DataError, make_directories, numbered
 from refimpl.disk.logreader import PREFIX as LOG
 from refimpl.disk.logreader import files_from
+from refimpl.disk.remedies import Damage, Others
 from refimpl.disk.sync_thread import SyncThread
 from refimpl.disk.txn_buffer import LIMIT, LogBytes, TxnBuffer
 from refimpl.disk.txnlog import TxnLog
@@ -82,7 +84,8 @@ class Storage:
         self._snapshots, logs = make_directories(settings.data_dir, settings.log_dir)
         self._locks = [_locked(directory) for directory in dict.fromkeys((self._snapshots, logs))]
         snapshot.remove_unfinished(self._snapshots)
-        self._log = TxnLog(logs, settings.preallocation)
+        with _advice(settings):
+            self._log = TxnLog(logs, settings.preallocation)
         for note in self._log.notes:
             logger.warning("%s", note)
         self._thread: SyncThread | None = None
@@ -96,9 +99,10 @@ class Storage:
 
     def load(self) -> database.LoadedDatabase:
         """The tree, and the end of the log. Raises DataError and OSError."""
-        loaded = database.load(
-            self._settings.data_dir, self._settings.log_dir, LIMIT, trusts_empty=self._settings.trusts_empty
-        )
+        with _advice(self._settings):
+            loaded = database.load(
+                self._settings.data_dir, self._settings.log_dir, LIMIT, trusts_empty=self._settings.trusts_empty
+            )
         for warning in loaded.warnings:
             logger.warning("%s", warning)
         return loaded
@@ -122,7 +126,7 @@ class Storage:
         try:
             return txn_of(zxid, change)
         except JuteError as error:
-            raise DataError(f"{self._log.directory}: transaction 0x{zxid:x}: {error}; {REMEDY}") from None
+            raise DataError(f"{self._log.directory}: transaction 0x{zxid:x}: {error}", Damage.RECORDS) from None
 
     def sizes(self) -> tuple[int, int]:
         """The sizes in bytes of the snapshots and of the logs."""
@@ -252,6 +256,17 @@ class Storage:
     def _started_thread(self) -> SyncThread:
         assert self._thread is not None  # started with the node
         return self._thread
+
+
+@contextmanager
+def _advice(settings: Settings) -> Iterator[None]:
+    """A context in which the remedies in errors of a standalone server name no other servers."""
+    try:
+        yield
+    except DataError as error:
+        if settings.distributed or error.damage is None:
+            raise
+        raise DataError(error.fault, error.damage, Others.NONE) from None
 
 
 def _locked(directory: Path) -> int:

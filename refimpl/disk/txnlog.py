@@ -25,7 +25,7 @@ import struct
 from pathlib import Path
 from zlib import adler32
 
-from refimpl.disk.files import REMEDY, numbered, sync_directory
+from refimpl.disk.files import numbered, sync_directory
 from refimpl.disk.logreader import (
     END_MARK,
     FILE_HEADER,
@@ -38,6 +38,7 @@ from refimpl.disk.logreader import (
     DamagedLogError,
     FileScan,
 )
+from refimpl.disk.remedies import Damage
 from refimpl.system import system
 
 PREALLOCATION = 64 << 20
@@ -185,7 +186,8 @@ def recover(directory: Path, notes: list[str]) -> int:
         if end.recovers is not None:
             raise DamagedLogError(
                 f"{path}, offset {end.offset}: {end.fault}, and a valid record follows at offset {end.recovers}: "
-                f"the record here is lost; {REMEDY}"
+                "the record here is lost",
+                Damage.RECORDS,
             )
         if end.fault is not None:
             notes.append(f"{path}: cut off at offset {end.offset}: {end.fault}")

@@ -1,4 +1,4 @@
-"""A snapshot in the background, and a truncation before its end."""
+"""A snapshot in the background, a truncation before its end, and the advice on a damaged disk."""
 
 import asyncio
 import threading
@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from refimpl.disk.files import DataError
+from refimpl.disk.remedies import Damage, Others, remedy
 from refimpl.disk.snapshot import SnapshotFile
 from refimpl.disk.storage import Storage
 from spec.tree.apply import apply
@@ -56,3 +58,37 @@ def test_a_truncation_gives_up_the_snapshot_in_the_background(
         return {path.name for path in (tmp_path / "version-2").iterdir()}
 
     assert asyncio.run(scene()) == {"snapshot.0", "log.1"}
+
+
+@pytest.mark.parametrize("distributed", [False, True], ids=["standalone", "in an ensemble"])
+@pytest.mark.parametrize("damage", [Damage.RECORDS, Damage.NO_SNAPSHOT])
+def test_the_advice_on_a_damaged_disk_knows_whether_there_are_other_servers(
+    distributed: bool, damage: Damage, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        settings: Any = SimpleNamespace(
+            data_dir=tmp_path,
+            log_dir=tmp_path,
+            snap_count=9,
+            preallocation=0,
+            trusts_empty=False,
+            distributed=distributed,
+        )
+        storage = Storage(settings)
+        storage.load()
+        storage.start(lambda _: None, lambda error: pytest.fail(str(error)))
+        for zxid in (1, 2, 3):
+            storage.append(Txn(zxid, change(zxid)))
+        storage.flush()
+        storage.stop()
+        if damage is Damage.NO_SNAPSHOT:
+            (tmp_path / "version-2" / "snapshot.0").unlink()
+        else:
+            path = tmp_path / "version-2" / "log.1"
+            path.write_bytes(path.read_bytes().replace(b"/n2", b"/nX"))
+        Storage(settings).load()
+
+    with pytest.raises(DataError) as refused:
+        asyncio.run(scene())
+    others = Others.UNKNOWN if distributed else Others.NONE
+    assert str(refused.value).endswith(f"; {remedy(damage, others)}")
