@@ -191,6 +191,17 @@ class DiskSurvey(msgspec.Struct, frozen=True):
         return tuple(sorted(between, key=lambda gap: gap.before))
 
     @property
+    def open_gaps(self) -> tuple[Gap, ...]:
+        """The gaps that no snapshot covers: the newest whole one is before them, and the log does not continue it.
+
+        A leader that sends a snapshot leaves a gap behind which the log continues that snapshot.
+        """
+        base = self.newest_snapshot or 0
+        return tuple(
+            gap for gap in self.gaps if gap.before > base and not (gap.after <= base and follows(gap.before, base))
+        )
+
+    @property
     def newest_snapshot(self) -> int | None:
         """The zxid of the newest whole snapshot."""
         return max((save.zxid for save in self.snapshots if save.fault is None), default=None)
