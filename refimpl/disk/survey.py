@@ -90,13 +90,15 @@ class EndKind(enum.Enum):
 
 LOSING = frozenset({EndKind.CUT, EndKind.DAMAGED})
 """The ends of files that have lost records."""
+OPEN = LOSING | {EndKind.EMPTY}
+"""The ends of a last file behind which records may be lost."""
 
 
 class LogSurvey(msgspec.Struct, frozen=True):
     """A log file: the zxid in its name, those of its first and last good record (0 without any), and their number.
 
-    `end` is that of the file, and `offset` the place of the first fault. `recovers` is the place of the next good
-    record behind it, None if there is none. After several faults all good records count.
+    `end` is the first fault of the file, and `offset` its place. `recovers` is the place of the next good record behind
+    it, None if there is none; `tail` is then the end behind the last good record. All good records count.
     """
 
     name: str
@@ -108,6 +110,7 @@ class LogSurvey(msgspec.Struct, frozen=True):
     offset: int = 0
     fault: str | None = None
     recovers: int | None = None
+    tail: EndKind = EndKind.WHOLE
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -119,7 +122,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A place in the log where transactions are missing: behind `after`, and before `before`.
+    """A place in the log where transactions are missing, or may be: behind `after`, and before `before`.
 
     The number of those missing is known within an epoch (`missing`), and else None.
     """
@@ -131,6 +134,20 @@ class Gap(msgspec.Struct, frozen=True):
     def missing(self) -> int | None:
         """The number of missing transactions, None if the epoch changes meanwhile."""
         return self.before - self.after - 1 if epoch_of(self.before) == epoch_of(self.after) else None
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Transactions that a disk may have had and lost: those behind `after`, up to the one before `before`.
+
+    Without `before` it is the end of the log, and any number may be lost.
+    """
+
+    after: int
+    before: int | None
+
+    def has(self, zxid: int) -> bool:
+        """Whether this transaction may be lost here."""
+        return self.after < zxid and (self.before is None or zxid < self.before)
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -173,7 +190,7 @@ class DiskSurvey(msgspec.Struct, frozen=True):
     current: NumberFile
     snapshots: tuple[SnapshotSurvey, ...]
     unfinished_snapshots: tuple[str, ...]
-    compressed_snapshots: tuple[str, ...]
+    compressed_snapshots: tuple[tuple[int, str], ...]
     logs: tuple[LogSurvey, ...]
     runs: tuple[Run, ...]
     configurations: tuple[Configuration, ...]
@@ -189,6 +206,28 @@ class DiskSurvey(msgspec.Struct, frozen=True):
             if later is not None and later.first > base and not follows(later.first, base):
                 between = [gap for gap in between if gap.before != later.first] + [Gap(base, later.first)]
         return tuple(sorted(between, key=lambda gap: gap.before))
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """The transactions above the newest whole snapshot that this disk may have lost, in order.
+
+        An empty directory may have lost everything.
+        """
+        base = self.newest_snapshot or 0
+        last, losses = base, list[Loss]()
+        for run in self.runs:
+            if run.last <= base:
+                continue
+            if run.first > base and not (last == base and follows(run.first, base)):
+                losses.append(Loss(last, run.first))
+            last = run.last
+        if self.is_empty or (self.logs and self.logs[-1].tail in OPEN):
+            return (*losses, Loss(last, None))
+        # A snapshot that cannot be read had all transactions up to its zxid.
+        unread = [save.zxid for save in self.snapshots if save.fault is not None]
+        unread += [zxid for zxid, _ in self.compressed_snapshots]
+        newest = max(unread, default=0)
+        return (*losses, Loss(last, newest + 1)) if newest > last else tuple(losses)
 
     @property
     def open_gaps(self) -> tuple[Gap, ...]:
@@ -243,13 +282,15 @@ class DiskSurvey(msgspec.Struct, frozen=True):
             return Damage.NO_SNAPSHOT
         if self.snapshots and self.newest_snapshot is None:
             return Damage.SNAPSHOT
-        base = self.newest_snapshot or 0
-        ends = [*(log.named for log in self.logs[1:]), 1 << 64]
-        faulty = (end > base for log, end in zip(self.logs, ends, strict=False) if log.end in LOSING)
-        if any(gap.before > base for gap in self.gaps) or any(faulty):
-            return Damage.RECORDS
-        if any(save.fault is not None and save.zxid > base for save in self.snapshots):
+        is_unborn = bool(self.logs) and self.logs[-1].tail is EndKind.EMPTY
+        is_short = any(loss.before is not None or not is_unborn for loss in self.losses if not self.is_empty)
+        if is_short and self.last_zxid < max((save.zxid for save in self.snapshots), default=0):
             return Damage.SNAPSHOT
+        # A server reads from the last file that begins at its snapshot or before.
+        base = self.newest_snapshot or 0
+        begin = max((place for place, log in enumerate(self.logs) if log.named <= base + 1), default=0)
+        if is_short or any(log.end in LOSING for log in self.logs[begin:]):
+            return Damage.RECORDS
         promises = (self.accepted, self.current)
         least = max(self.current.value or 0, epoch_of(self.last_zxid))
         forgotten = self.accepted.value is not None and self.accepted.value < least
@@ -257,11 +298,15 @@ class DiskSurvey(msgspec.Struct, frozen=True):
 
 
 class SurvivingRecord(NamedTuple):
-    """A record that can be read: its zxid, its payload, and the name of its file."""
+    """A record that can be read: its zxid, its payload, and the place of its file among the files of the log.
+
+    `continues`: nothing is missing between it and the record before it, as far as this disk shows.
+    """
 
     zxid: int
     payload: bytes
-    file: str
+    file: int
+    continues: bool
 
 
 def survey(data_dir: Path, log_dir: Path | None = None) -> DiskSurvey:
@@ -286,7 +331,7 @@ def survey(data_dir: Path, log_dir: Path | None = None) -> DiskSurvey:
         unfinished_snapshots=_names(
             snapshots, re.compile(rf"{snapshot.PREFIX}\.[0-9a-f]{{1,16}}{re.escape(TEMPORARY)}")
         ),
-        compressed_snapshots=_names(snapshots, snapshot.COMPRESSED),
+        compressed_snapshots=_compressed(snapshots),
         logs=tuple(files),
         runs=tuple(runs),
         configurations=tuple(sorted(configurations, key=lambda found: found.zxid)[-CONFIGURATIONS:]),
@@ -299,54 +344,66 @@ def surviving_records(log_dir: Path) -> Iterator[SurvivingRecord]:
 
     `log_dir` is the folder that has `version-2`.
     """
-    last = 0
-    for first, path in _numbered(log_dir / VERSION_DIRECTORY, LOG, []):
-        if _why_unread(path) is not None:
-            continue
-        for record, _ in _records_of(path, first):
-            if record is not None and record.zxid > last:
-                last = record.zxid
-                yield SurvivingRecord(record.zxid, record.payload, path.name)
+    return _surviving(_numbered(log_dir / VERSION_DIRECTORY, LOG, []), {})
 
 
-def _records_of(path: Path, first: int) -> Iterator[tuple[Record | None, LogEnd | None]]:
-    """Yield the good records of a file, and the end of each of its segments. An OSError is an end, too."""
+def _surviving(paths: list[tuple[int, Path]], ends: dict[int, list[tuple[int, LogEnd]]]) -> Iterator[SurvivingRecord]:
+    """Yield the records, and note for each file the ends of its segments, each with the number of records before it."""
+    last, is_lost = 0, False
+    for place, (first, path) in enumerate(paths):
+        following = paths[place + 1][0] if place + 1 < len(paths) else None
+        count, file_ends = 0, ends.setdefault(place, [])
+        for item in _scanned(path, first):
+            if isinstance(item, LogEnd):
+                file_ends.append((count, item))
+                is_lost = is_lost or _end_kind(item, following) in LOSING
+                continue
+            count += 1
+            zxid = item.zxid
+            if zxid <= last:
+                continue
+            yield SurvivingRecord(zxid, item.payload, place, zxid == last + 1 or (follows(zxid, last) and not is_lost))
+            last, is_lost = zxid, False
+
+
+def _scanned(path: Path, first: int) -> Iterator[Record | LogEnd]:
+    """Yield the good records of a file, and the end of each of its segments. A failure to read is an end, too."""
+    unread = _why_unread(path)
+    if unread is not None:
+        yield LogEnd(0, 0, unread, foreign=True)
+        return
     scan = FileScan(path, first)
     try:
         for scan in segments(path, first):
-            for record in scan.good_records():
-                yield record, None
-            yield None, scan.end
+            yield from scan.good_records()
+            yield scan.end
     except OSError as error:
-        yield None, LogEnd(scan.end.zxid, scan.end.offset, f"it cannot be read ({error.strerror})", foreign=True)
+        yield LogEnd(scan.end.zxid, scan.end.offset, f"it cannot be read ({error.strerror})", foreign=True)
 
 
 def _logs(directory: Path, configurations: list[Configuration], faults: list[str]) -> tuple[list[LogSurvey], list[Run]]:
-    files, runs = list[LogSurvey](), list[Run]()
-    paths = _numbered(directory, LOG, faults)
+    paths, runs = _numbered(directory, LOG, faults), list[Run]()
+    ends, spans = dict[int, list[tuple[int, LogEnd]]](), dict[int, tuple[int, int]]()
+    for record in _surviving(paths, ends):
+        zxid = record.zxid
+        spans[record.file] = (spans.get(record.file, (zxid, 0))[0], zxid)
+        if runs and record.continues:
+            runs[-1] = Run(runs[-1].first, zxid, runs[-1].records + 1)
+        else:
+            runs.append(Run(zxid, zxid, 1))
+        _note_configuration(configurations, record, paths[record.file][1].name)
+    files = []
     for place, (number, path) in enumerate(paths):
-        unread = _why_unread(path)
-        if unread is not None:
-            files.append(LogSurvey(path.name, number, end=EndKind.DAMAGED, fault=unread))
-            continue
-        first, last, count, ends = 0, 0, 0, list[LogEnd]()
-        for record, end in _records_of(path, number):
-            if end is not None:
-                ends.append(end)
-            if record is None:
-                continue
-            first, last, count = first or record.zxid, record.zxid, count + 1
-            if runs and record.zxid <= runs[-1].last:
-                continue
-            if runs and follows(record.zxid, runs[-1].last):
-                runs[-1] = Run(runs[-1].first, record.zxid, runs[-1].records + 1)
-            else:
-                runs.append(Run(record.zxid, record.zxid, 1))
-            _note_configuration(configurations, record, path.name)
         following = paths[place + 1][0] if place + 1 < len(paths) else None
-        worst = next((end for end in ends if end.fault is not None), ends[-1])
-        kind = _end_kind(worst, following)
-        files.append(LogSurvey(path.name, number, first, last, count, kind, worst.offset, worst.fault, worst.recovers))
+        count, tail = ends[place][-1]
+        worst = next((end for _, end in ends[place] if end.fault is not None), tail)
+        kinds = (_end_kind(worst, following), _end_kind(tail, following))
+        first, last = spans.get(place, (0, 0))
+        files.append(
+            LogSurvey(
+                path.name, number, first, last, count, kinds[0], worst.offset, worst.fault, worst.recovers, kinds[1]
+            )
+        )
     return files, runs
 
 
@@ -361,7 +418,7 @@ def _end_kind(end: LogEnd, following: int | None) -> EndKind:
     return EndKind.CUT if end.zxid or following is not None else EndKind.EMPTY
 
 
-def _note_configuration(configurations: list[Configuration], record: Record, file: str) -> None:
+def _note_configuration(configurations: list[Configuration], record: SurvivingRecord, file: str) -> None:
     if HEADER.unpack_from(record.payload)[-1] != _RECONFIG:
         return
     try:
@@ -459,6 +516,13 @@ def _text(path: Path, longest: int) -> tuple[str | None, str | None]:
             return file.read(longest).decode("utf-8", "replace"), None
     except OSError as error:
         return None, f"it cannot be read ({error.strerror})"
+
+
+def _compressed(directory: Path) -> tuple[tuple[int, str], ...]:
+    try:
+        return tuple((zxid, path.name) for zxid, path in snapshot.compressed(directory))
+    except OSError:
+        return ()
 
 
 def _dynamic_files(data_dir: Path) -> Iterator[DynamicFile]:

@@ -15,7 +15,7 @@ import pytest
 from refimpl.disk import epochs, snapshot
 from refimpl.disk.files import DataError
 from refimpl.disk.remedies import Damage, Others, remedy
-from refimpl.disk.survey import DiskSurvey, EndKind, Gap, Reading, Run, survey, surviving_records
+from refimpl.disk.survey import DiskSurvey, EndKind, Gap, Loss, Reading, Run, survey, surviving_records
 from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn
@@ -73,7 +73,7 @@ def test_a_whole_directory_is_told_as_it_was_written(home: Path) -> None:
     ]
     assert [(save.name, save.zxid, save.fault) for save in said.snapshots] == [("snapshot.0", 0, None)]
     assert said.runs == (Run(EPOCH_1 + 1, EPOCH_2 + 2, 7),)
-    assert (said.faults, said.gaps, said.damage) == ((), (), None)
+    assert (said.faults, said.gaps, said.losses, said.damage) == ((), (), (), None)
     assert said.reading == Reading(0, EPOCH_2 + 2, is_whole=True)
     assert not said.is_of_3_4
     assert zxids(home) == [*(EPOCH_1 + number for number in range(1, 6)), EPOCH_2 + 1, EPOCH_2 + 2]
@@ -134,6 +134,7 @@ def test_a_missing_file_is_a_gap_with_its_number_of_transactions(home: Path) -> 
     (home / "version-2" / "log.100000004").unlink()
     said = survey(home)
     assert said.gaps == ()  # an epoch may end anywhere: no reader can see this
+    assert said.damage is None
     write_log(home, [EPOCH_2 + 5])
     assert survey(home).gaps == (Gap(EPOCH_2 + 2, EPOCH_2 + 5),)
     assert survey(home).gaps[0].missing == 2
@@ -144,6 +145,7 @@ def test_a_gap_between_snapshot_and_log_is_named(home: Path) -> None:
     assert survey(home).gaps == (Gap(0, EPOCH_1 + 4),)
     assert survey(home).gaps[0].missing is None
     assert survey(home).reading == Reading(0, 0, is_whole=False)
+    assert survey(home).damage is Damage.RECORDS
     write_snapshot(home, EPOCH_1 + 4)
     assert survey(home).gaps == ()
     assert survey(home).reading == Reading(EPOCH_1 + 4, EPOCH_2 + 2, is_whole=True)
@@ -168,6 +170,7 @@ def test_the_end_of_the_last_file_is_told(home: Path, left: int, padding: int, e
     path.write_bytes(path.read_bytes()[: HEADER + size + left] + bytes(padding))
     said = survey(home)
     assert (said.logs[-1].end, said.logs[-1].records) == (end, 1)
+    assert said.losses == ((Loss(EPOCH_2 + 1, None),) if end is EndKind.CUT else ())
     assert said.damage is (Damage.RECORDS if end is EndKind.CUT else None)
 
 
@@ -192,13 +195,30 @@ def test_a_zxid_out_of_order_is_told(home: Path) -> None:
     assert zxids(home)[-1] == EPOCH_2 + 2
 
 
+def test_an_epoch_that_begins_behind_damage_does_not_hide_a_loss(home: Path) -> None:
+    """The damaged record may be the last one of epoch 1: the next record alone does not show that none is missing."""
+    path = home / "version-2" / "log.100000004"
+    path.write_bytes(path.read_bytes()[:-3])
+    said = survey(home)
+    assert said.runs == (Run(EPOCH_1 + 1, EPOCH_1 + 4, 4), Run(EPOCH_2 + 1, EPOCH_2 + 2, 2))
+    assert said.gaps == (Gap(EPOCH_1 + 4, EPOCH_2 + 1),)
+    assert said.gaps[0].missing is None
+    assert [record.continues for record in surviving_records(home)][-3:] == [True, False, True]
+
+
+def test_an_unreadable_snapshot_had_all_that_its_name_says(home: Path) -> None:
+    write_snapshot(home, EPOCH_2 + 9).write_bytes(b"ZKSN")
+    assert survey(home).losses == (Loss(EPOCH_2 + 2, EPOCH_2 + 10),)
+    assert survey(home).damage is Damage.SNAPSHOT
+
+
 def test_a_damaged_snapshot_is_named_with_its_fault(home: Path) -> None:
     path = write_snapshot(home, EPOCH_1 + 2)
     path.write_bytes(path.read_bytes()[:-9])
     said = survey(home)
     assert [save.fault is None for save in said.snapshots] == [True, False]
     assert "cut short" in str(said.snapshots[1].fault)
-    assert said.damage is Damage.SNAPSHOT
+    assert said.damage is None  # the log leads from the older one to the end
     assert said.newest_snapshot == 0
 
 
@@ -207,7 +227,7 @@ def test_unfinished_and_compressed_snapshots_are_named(home: Path) -> None:
         (home / "version-2" / name).write_bytes(b"?")
     said = survey(home)
     assert said.unfinished_snapshots == ("snapshot.5.tmp",)
-    assert said.compressed_snapshots == ("snapshot.6.gz", "snapshot.7.snappy")
+    assert said.compressed_snapshots == ((6, "snapshot.6.gz"), (7, "snapshot.7.snappy"))
 
 
 def test_epochs_are_told_with_their_faults(home: Path) -> None:
@@ -302,7 +322,7 @@ def test_no_damage_of_a_file_ends_a_survey(home: Path, tmp_path_factory: pytest.
         damages.add(told.damage)
         written = set(zxids(home))
         assert set(zxids(copy)) <= written
-    assert damages >= {None, Damage.RECORDS, Damage.SNAPSHOT, Damage.PROMISE}
+    assert damages >= {None, Damage.RECORDS, Damage.PROMISE}
 
 
 @pytest.mark.parametrize("damage", Damage)
