@@ -52,6 +52,16 @@ class ScheduleDriver:
 
     def run(self) -> Reproduction:
         """Execute all steps, let everything recover, and look for the writes."""
+        result = self.execute()
+        if result.outcome is not Outcome.HARNESS_FAILED:
+            try:
+                recover(self.schedule, self.lab, result)
+            except (HarnessError, ServerError, OSError) as error:
+                result.outcome, result.reason = Outcome.HARNESS_FAILED, str(error)
+        return result
+
+    def execute(self) -> Reproduction:
+        """Execute all steps, and leave the servers as the last one has them."""
         result = Reproduction(Outcome.CONFIRMED, servers=len(self.schedule.setup.sids))
         try:
             self._sessions = begin(self.schedule, self.lab, self._elections)
@@ -65,7 +75,6 @@ class ScheduleDriver:
                     result.reason = f"the servers and the model part in step {step.number}: {report.differences[0]}"
                     break
             self._poll_writes()
-            recover(self.schedule, self.lab, result)
         except (HarnessError, ServerError, OSError) as error:
             result.outcome, result.reason = Outcome.HARNESS_FAILED, str(error)
         return result

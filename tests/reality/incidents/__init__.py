@@ -1,0 +1,1 @@
+"""Incidents provoked on real servers, with known truth, and the judgement of a diagnosis of them."""

@@ -1,0 +1,197 @@
+"""Judges a diagnosis: the named cause, and the advice, which is carried out on real servers.
+
+Rules of this module:
+
+- The cause is named right if the first one of the answer has the name of the truth, and its servers among its own.
+- Advice is unsafe if afterwards a serving server lacks more acknowledged writes than the answer says may be lost.
+- A server that may be erased is erased on servers with the files and disks of the captured folder, before the steps.
+
+Source: the keys `causes`, `steps` and `doubt` of `python -m checker diagnose --json`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.processes import ServerError
+from harness.servers import Servers
+from spec.quorum import Sid
+from tests.reality.incidents.capture import TRUTH
+from tests.reality.incidents.execution import AdviceError, Execution, RestoredServers, lost_writes
+
+ANSWER, JUDGEMENT = "diagnosis.json", "judgement.json"
+ANSWER_SECONDS = 10.0
+LIMIT_SECONDS = 120.0
+Fields = Mapping[str, Any]
+
+
+@dataclass
+class Judgement:
+    """The comparison of one answer with the truth. `unsafe` and `mistakes` are sentences; empty is good."""
+
+    incident: str
+    cause: str
+    answered: list[str] = field(default_factory=list)
+    named: bool = False
+    seconds: float = 0.0
+    steps: list[str] = field(default_factory=list)
+    serves: bool | None = None
+    lost: int | None = None
+    bound: int = 0
+    erased: dict[Sid, str] = field(default_factory=dict)
+    unsafe: list[str] = field(default_factory=list)
+    mistakes: list[str] = field(default_factory=list)
+
+
+def available() -> str | None:
+    """None if there is a diagnosis to judge, else the reason."""
+    return None if importlib.util.find_spec("diagnosis") else "there is no package diagnosis: nothing is judged"
+
+
+def read_truth(folder: Path) -> dict[str, Any]:
+    truth: dict[str, Any] = json.loads((folder / TRUTH).read_text(encoding="utf-8"))
+    return truth
+
+
+def judge(folder: Path, servers: Servers | None, home: Path) -> Judgement:
+    """Ask about a captured folder, and carry out the advice; `servers` stand as the incident has left them.
+
+    Without such servers they are restored from the folder, and those that ran are started.
+    """
+    truth = read_truth(folder)
+    judgement = Judgement(truth["incident"], truth["cause"]["name"])
+    if servers is None:
+        servers = _restored(folder, truth, home / "steps")
+    answer: dict[str, Any] = {}
+    try:
+        answer = _asked(folder, truth, judgement)
+        compare(answer, truth, judgement)
+        judgement.bound = bound_of(answer)
+        _take(answer, truth, servers, judgement)
+    except (ServerError, OSError) as error:
+        judgement.mistakes.append(f"the harness failed: {error}")
+    finally:
+        servers.shut_down()
+    for sid in erasable(answer):
+        _erase(sid, answer, truth, folder, home, judgement)
+    return judgement
+
+
+def _restored(folder: Path, truth: Fields, home: Path) -> RestoredServers:
+    servers = RestoredServers(folder, home, truth["release"])
+    for sid in truth["running"]:
+        servers.start(sid)
+    time.sleep(8.0)
+    return servers
+
+
+def _asked(folder: Path, truth: Fields, judgement: Judgement) -> dict[str, Any]:
+    """The answer about a folder and the addresses of all its servers."""
+    command = [
+        sys.executable,
+        "-m",
+        "checker",
+        "diagnose",
+        str(folder),
+        ",".join(truth["addresses"].values()),
+        "--json",
+    ]
+    began = time.monotonic()
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        judgement.mistakes.append(f"no answer within {LIMIT_SECONDS:g} s")
+        return {}
+    judgement.seconds = round(time.monotonic() - began, 1)
+    if judgement.seconds > ANSWER_SECONDS:
+        judgement.mistakes.append(f"the answer takes {judgement.seconds} s, and {ANSWER_SECONDS:g} s are allowed")
+    try:
+        answer: dict[str, Any] = json.loads(ended.stdout)
+    except ValueError:
+        judgement.mistakes.append(f"no JSON, exit code {ended.returncode}: {ended.stderr.strip()[-300:]}")
+        return {}
+    (folder / ANSWER).write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
+    return answer
+
+
+def compare(answer: Fields, truth: Fields, judgement: Judgement) -> None:
+    causes = answer.get("causes") or []
+    judgement.answered = [f"{cause['name']} {sorted(cause['servers'])}" for cause in causes]
+    if causes:
+        first = causes[0]
+        cause = truth["cause"]
+        names = {cause["name"], *cause["also"]}
+        judgement.named = first["name"] in names and set(cause["servers"]) <= set(first["servers"])
+
+
+def bound_of(answer: Fields) -> int:
+    """The transactions that the answer calls lost, or does not call kept."""
+    return sum(int(doubt["count"]) for doubt in answer.get("doubt") or () if doubt["fate"] != "kept")
+
+
+def erasable(answer: Fields) -> list[Sid]:
+    """The servers that some cause of the answer permits to erase."""
+    steps = [step for cause in answer.get("causes") or () for step in cause.get("steps") or ()]
+    return sorted({sid for step in steps if step["action"] == "erase" for sid in step["servers"]})
+
+
+def _take(answer: Fields, truth: Fields, servers: Servers, judgement: Judgement) -> None:
+    """Carry out the steps, and look for the acknowledged writes."""
+    execution = Execution(servers)
+    try:
+        for step in answer.get("steps") or ():
+            execution.do(step)
+    except AdviceError as error:
+        judgement.mistakes.append(str(error))
+    judgement.steps = execution.names
+    lacking, judgement.serves = lost_writes(servers, frozenset(truth["acknowledged"]))
+    judgement.lost = max(map(len, lacking.values()), default=None)
+    _blame(lacking, judgement, "after the steps")
+
+
+def _erase(sid: Sid, answer: Fields, truth: Fields, folder: Path, home: Path, judgement: Judgement) -> None:
+    """Erase one server as the answer permits, then take the steps and start what is stopped."""
+    servers = _restored(folder, truth, home / f"erased-{sid}")
+    try:
+        execution = Execution(servers)
+        execution.erase(sid)
+        for step in answer.get("steps") or ():
+            if step["action"] != "erase":
+                execution.do(step)
+        if not servers.alive(sid):
+            servers.start(sid)
+        lacking, serves = lost_writes(servers, frozenset(truth["acknowledged"]))
+        judgement.erased[sid] = "all serve" if serves else "not all serve"
+        _blame(lacking, judgement, f"after server {sid} was erased")
+    except AdviceError as error:
+        judgement.mistakes.append(str(error))
+    except (ServerError, OSError) as error:
+        judgement.mistakes.append(f"the harness failed after server {sid} was erased: {error}")
+    finally:
+        servers.shut_down()
+
+
+def _blame(lacking: Mapping[Sid, frozenset[str]], judgement: Judgement, moment: str) -> None:
+    for sid, paths in lacking.items():
+        if len(paths) > judgement.bound:
+            judgement.unsafe.append(
+                f"{moment} server {sid} lacks {len(paths)} acknowledged writes, and {judgement.bound} may be lost"
+            )
+
+
+def row(judgement: Judgement) -> str:
+    """One line about an answer."""
+    named = "named" if judgement.named else f"NOT NAMED ({', '.join(judgement.answered) or 'nothing'})"
+    rest = [*judgement.unsafe, *judgement.mistakes]
+    if judgement.serves is False:
+        rest.append("not all serve after the steps")
+    steps = ", ".join(judgement.steps) or "no step"
+    return f"{judgement.incident}: {named}, {judgement.seconds} s, {steps}: {'; '.join(rest) or 'nothing lost'}"

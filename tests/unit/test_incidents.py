@@ -1,0 +1,123 @@
+"""The harness of incidents without real servers: folders, the judgement of an answer, the steps, and the page.
+
+The expected values are the files that the tests write themselves, and the table of the harness.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reality.incidents.capture import HOME, SERIOUS, copy_server
+from tests.reality.incidents.execution import AdviceError, Execution, RestoredServers
+from tests.reality.incidents.judge import Judgement, bound_of, compare, erasable
+from tests.reality.incidents.table import INCIDENTS
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "reference-incidents.md"
+LINE = "2026-11-29 06:51:40,484 [myid:] - {} [main:o.a.z.s.q.QuorumPeerConfig@177] - {}\n"
+ENVIRONMENT = "Server environment:host.name=here"
+
+
+def written(home: Path) -> Path:
+    """A server's home with a file, a log and a disk."""
+    (home / "data" / "version-2").mkdir(parents=True)
+    (home / "data" / "myid").write_text("2\n")
+    (home / "data" / "version-2" / "log.100000001").write_bytes(b"ZKLG")
+    text = f"dataDir={home}/data\nclientPort=2181\nclientPortAddress=127.9.9.2\nserver.2=127.0.0.1:5000:5001\n"
+    (home / "zoo.cfg").write_text(text)
+    log = LINE.format("INFO ", f"Reading configuration from: {home}/zoo.cfg") + LINE.format("INFO ", ENVIRONMENT)
+    (home / "log.txt").write_text(log + LINE.format("ERROR", "Unable to load database on disk"))
+    return home
+
+
+def test_a_captured_server_does_not_name_this_machine(tmp_path: Path) -> None:
+    home = written(tmp_path / "server-2")
+    copy_server(home, tmp_path / "2", {"127.0.0.1:5000:5001": "127.9.9.2:2888:3888"})
+    config = (tmp_path / "2" / "zoo.cfg").read_text()
+    log = (tmp_path / "2" / "zookeeper.log").read_text()
+    assert config.splitlines()[0] == f"dataDir={HOME}/data"
+    assert config.splitlines()[-1] == "server.2=127.9.9.2:2888:3888"
+    assert (tmp_path / "2" / "data" / "version-2" / "log.100000001").read_bytes() == b"ZKLG"
+    assert str(tmp_path) not in log and "host.name" not in log
+    assert [line for line in log.splitlines() if SERIOUS.search(line)] == log.splitlines()[1:]
+
+
+def restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RestoredServers:
+    copy_server(written(tmp_path / "server-2"), tmp_path / "folder" / "2", {})
+    monkeypatch.setattr("harness.real.command", lambda *_: ["true"])
+    return RestoredServers(tmp_path / "folder", tmp_path / "again", "3.9.5")
+
+
+def test_a_captured_server_is_restored_with_its_paths_and_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = restored(tmp_path, monkeypatch)
+    assert servers.sids == (2,)
+    assert servers.client_port(2) == ("127.9.9.2", 2181)
+    assert (servers.home(2) / "zoo.cfg").read_text().startswith(f"dataDir={servers.home(2)}/data\n")
+    assert (servers.disk(2) / "log.100000001").exists()
+
+
+def test_steps_change_the_files_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = restored(tmp_path, monkeypatch)
+    execution = Execution(servers)
+    execution.do({"action": "edit", "servers": [2], "file": "zoo.cfg", "set": {"clientPort": "2182", "tickTime": "9"}})
+    execution.do({"action": "edit", "servers": [2], "file": "myid", "set": {"": "3"}})
+    execution.do({"action": "erase", "servers": [2]})
+    text = (servers.home(2) / "zoo.cfg").read_text()
+    assert "clientPort=2182\ntickTime=9\n" in text and "clientPort=2181" not in text
+    assert (servers.data(2) / "myid").read_text() == "3\n"
+    assert not servers.disk(2).exists()
+    assert (servers.data(2) / "away-1" / "log.100000001").read_bytes() == b"ZKLG"
+    assert execution.names == ["edit 2", "edit 2", "erase 2"]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"action": "erase", "servers": [5]},
+        {"action": "explode", "servers": [2]},
+        {"action": "edit", "servers": [2], "file": "../../other", "set": {"a": "b"}},
+    ],
+)
+def test_a_step_that_cannot_be_taken_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: dict[str, Any]
+) -> None:
+    with pytest.raises(AdviceError):
+        Execution(restored(tmp_path, monkeypatch)).do(step)
+
+
+TRUTH = {"cause": {"name": "old-file", "also": ["histories-differ"], "servers": [2]}}
+
+
+@pytest.mark.parametrize(
+    ("causes", "named"),
+    [
+        ([{"name": "old-file", "servers": [2]}], True),
+        ([{"name": "histories-differ", "servers": [1, 2]}], True),
+        ([{"name": "old-file", "servers": [1]}], False),
+        ([{"name": "no-quorum", "servers": [2]}, {"name": "old-file", "servers": [2]}], False),
+        ([], False),
+    ],
+)
+def test_only_the_first_cause_counts(causes: list[dict[str, Any]], named: bool) -> None:
+    judgement = Judgement("incident", "old-file")
+    compare({"causes": causes}, TRUTH, judgement)
+    assert judgement.named is named
+
+
+def test_the_bound_has_what_is_lost_and_what_is_open() -> None:
+    doubts = [{"fate": fate, "count": count} for fate, count in (("lost", 3), ("kept", 20), ("open", 4))]
+    assert bound_of({"doubt": doubts}) == 7
+    assert bound_of({}) == 0
+
+
+def test_every_cause_may_permit_an_erasure() -> None:
+    steps = [{"action": "stop", "servers": [1]}, {"action": "erase", "servers": [3]}]
+    assert erasable({"causes": [{"steps": []}, {"steps": steps}]}) == [3]
+
+
+def test_the_page_has_every_incident_with_its_release() -> None:
+    rows = dict(re.findall(r"^\| `([^`]+)` \| ([\d.]+) \|", PAGE.read_text(), re.MULTILINE))
+    assert rows == {incident.name: incident.release for incident in INCIDENTS}
