@@ -136,6 +136,10 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     ),
     Variant.TRUNC_AFTER_SNAP: DefectHistory(reproduced=(Release(3, 8, 0), Release(3, 9, 5))),
     Variant.FUZZY_SNAPSHOT: DefectHistory(),
+    Variant.RESTORE_UNDONE: DefectHistory(
+        introduced=_changes("3.9.0 d35bdfb9d"),  # ZOOKEEPER-4571, the first commit with `restore`
+        reproduced=(Release(3, 9, 0), Release(3, 9, 4), Release(3, 9, 5)),
+    ),
     Variant.PENDING_VIEW_ACTIVATED: DefectHistory(
         introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
     ),

@@ -29,24 +29,25 @@ from msgspec.structs import replace
 
 from spec import standalone
 from spec.durable import Durable
-from spec.effects import Configure, ConfigureNext, Disconnect, Effects, Persist, ServerStep, Step, WriteEpochs
+from spec.effects import Configure, ConfigureNext, Disconnect, Effects, Observe, Persist, ServerStep, Step, WriteEpochs
 from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
 from spec.election.state import Election, ElectionRules, Peer, Summary
 from spec.election.vote import ServerState, Vote, is_observer
 from spec.quorum import Sid, View, seen_after_activation, seen_beside
+from spec.txn import Txn
 from spec.variants import Variant
 from spec.zab import disk, leader, learner, memory
-from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
+from spec.zab.events import LogFailed, Restored, StartAlone, SyncedLate, Undone, ZabEvent
 from spec.zab.leader_broadcast import ServingLeader
 from spec.zab.learner_broadcast import ServingLearner
 from spec.zab.state import Leader, Learner, StaleMemory, ZabResult, ZabRules
 
-__all__ = ["Durable", "Event", "Server", "Steps", "crash", "start", "step", "step_all", "summary"]
+__all__ = ["Durable", "Event", "Server", "Steps", "crash", "start", "step", "step_all", "summary", "tree_at_rest"]
 
 Event: TypeAlias = ElectionEvent | ZabEvent
 _ZAB_EVENTS = frozenset(get_args(ZabEvent))
-_OF_THE_PROCESS = frozenset({SyncedLate, StartAlone, LogFailed})
+_OF_THE_PROCESS = frozenset({SyncedLate, StartAlone, LogFailed, Restored})
 """The events of `ZabEvent` that no leader and no learner handles."""
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
@@ -171,12 +172,22 @@ def crash(server: Server, zab: ZabRules | None = None) -> Server | None:
     durable = server.durable
     if zab is not None and Variant.TORN_RECORD in zab.variants and server.zab is not None:
         durable = disk.torn(durable, server.zab.queue)
-    return stopped(server, durable)
+    return stopped(server, memory.lost_files(durable, server.remains))
 
 
 def stopped(server: Server, durable: Durable) -> Server:
     """The server with this disk, while its process does not run."""
     return Server(server.sid, server.view, durable, defects=server.defects, last_seen=server.last_seen)
+
+
+def tree_at_rest(server: Server) -> tuple[Txn, ...] | None:
+    """The transactions of a server that serves, if no request, packet or disk operation waits there; else None."""
+    part = server.zab
+    if part is None or not part.serves or part.queue or part.commits or part.syncs:
+        return None
+    if part.outstanding if isinstance(part, Leader) else part.pending:
+        return None
+    return tuple(server.durable.txns)
 
 
 def summary(server: Server) -> Summary:
@@ -316,6 +327,8 @@ def _adopted(server: Server, result: ZabResult, rules: ElectionRules, zab: ZabRu
 def _process_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
     if isinstance(event, SyncedLate):
         return _synced_late(server)
+    if isinstance(event, Restored):
+        return _restored(server, event.txns, zab)
     return _start_alone(server) if isinstance(event, StartAlone) else _log_failed(server, rules, zab)
 
 
@@ -330,6 +343,17 @@ def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerSt
     if Variant.DISK_ERROR_KEEPS_TREE in zab.variants:
         return _give_up(replace(failed, remains=memory.after_disk_error(part, server.remains, zab)), rules, zab)
     return _give_up(replace(failed, disk_full=True), rules, zab)
+
+
+def _restored(server: Server, txns: tuple[Txn, ...], zab: ZabRules) -> ServerStep[Server] | None:
+    """Replace the tree by that of a snapshot. None while something waits: the guide has clients stopped before."""
+    tree = tree_at_rest(server)
+    if tree is None:
+        return None
+    durable, remains = memory.restored(server.durable, txns, server.remains, zab)
+    undone = tuple(txn for txn in tree if txn not in txns)
+    effects = (Observe(Undone(server.sid, undone)),) if undone else ()
+    return Step(replace(server, durable=durable, remains=remains), effects)
 
 
 def _needs_disk(server: Server, result: ZabResult) -> bool:

@@ -37,6 +37,7 @@ class Variant(enum.Enum):
     SYNC_FROM_APPLIED = "sync-from-applied"
     TRUNC_AFTER_SNAP = "trunc-after-snap"
     FUZZY_SNAPSHOT = "fuzzy-snapshot"
+    RESTORE_UNDONE = "restore-undone"
 
     # Variants of dynamic reconfiguration.
     PENDING_VIEW_ACTIVATED = "pending-view-activated"
@@ -205,6 +206,10 @@ _OF_SERVERS: Mapping[Variant, Defect] = {
     Variant.FUZZY_SNAPSHOT: Defect(
         "a snapshot that is being written while a server gives up contains the transactions that the shutdown applies "
         "beyond its zxid; a TRUNC between the two keeps it",
+    ),
+    Variant.RESTORE_UNDONE: Defect(
+        "a restored snapshot replaces the tree of the running server alone, and no file has it: when the server ends "
+        "its part, the tree from before the restore is back",
     ),
     Variant.HALF_IS_A_QUORUM: Defect("half of the voters count as a quorum of acknowledgements"),
     Variant.OBSERVER_COUNTED: Defect("acknowledgements of observers, and of any learner, are counted"),

@@ -167,6 +167,10 @@ def _remains(remains: StaleMemory) -> Fields:
         fields["inMemoryOnly"] = _transactions(remains.unlogged)
     if remains.unlisted:
         fields["notInCommittedLog"] = _zxids(remains.unlisted)
+    if remains.database is not None:
+        fields["databaseOfPeer"] = _transactions(remains.database.txns)
+    if remains.unfiled:
+        fields["filesMovedAway"] = True
     return fields
 
 
@@ -326,6 +330,7 @@ _CAPTIONS: dict[ServerAction, Any] = {
     ServerAction.SYNC_LATE: _written_late,
     ServerAction.APPLY: lambda _, sid, zxid: f"{server_name(sid)} applies {format_zxid(zxid)}",
     ServerAction.CLIENT_WRITE: lambda _, sid, value: f"a client writes {value} at {server_name(sid)}",
+    ServerAction.RESTORE: lambda _, zxid: f"the operator restores the snapshot of {format_zxid(zxid)} at every server",
     ServerAction.CUT: lambda _, a, b: f"the link {a}-{b} is cut",
     ServerAction.PARTITION: lambda by, side: _cut_off(side, by.others(side)),
 }

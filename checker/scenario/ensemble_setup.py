@@ -218,6 +218,8 @@ def why_no_effect(variant: Variant, setup: Setup) -> NoEffect | None:
         return NoEffect(reason, f"add the variant {Variant.SYNC_FROM_APPLIED.value}")
     if variant is Variant.DISK_ERROR_KEEPS_TREE and not setup.budgets.full_disks:
         return NoEffect("it changes nothing where no disk fails", "write faults: {full_disks: 1}")
+    if variant is Variant.RESTORE_UNDONE and not setup.budgets.restores:
+        return NoEffect("it changes nothing where no snapshot is restored", "write workload: {restores: 1}")
     return None
 
 

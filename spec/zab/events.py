@@ -49,6 +49,15 @@ class SyncedLate(msgspec.Struct, frozen=True):
     """A sync thread that outlived its server writes its oldest transaction; ZOOKEEPER-4712 only."""
 
 
+class Restored(msgspec.Struct, frozen=True):
+    """An operator restores a snapshot with these transactions; log and snapshots on the disk were moved away before.
+
+    Source: Snapshot and Restore Guide of 3.9; the command `restore` of the AdminServer.
+    """
+
+    txns: tuple[Txn, ...]
+
+
 class Applied(msgspec.Struct, frozen=True):
     """The commit processor has applied the oldest transaction of its queue."""
 
@@ -78,6 +87,7 @@ ZabEvent: TypeAlias = (
     | Synced
     | LogFailed
     | SyncedLate
+    | Restored
     | Applied
     | Resumed
     | ClientWrite
@@ -140,6 +150,13 @@ class Truncated(Fact, frozen=True):
 
     server: Sid
     epoch: int
+    txns: tuple[Txn, ...]
+
+
+class Undone(Fact, frozen=True):
+    """`server` no longer has these transactions, because an operator has restored an earlier snapshot."""
+
+    server: Sid
     txns: tuple[Txn, ...]
 
 

@@ -7,12 +7,13 @@ Rules of this module:
 - Each variant that leaves something else in memory does so here. A crash forgets all of it.
 
 Source: `ZooKeeperServer.shutdown`, `ZKDatabase.fastForwardDataBase`, `Learner.shutdown`, `ZooKeeperServer.loadData`,
-`LearnerZooKeeperServer.shutdownComponents`.
+`LearnerZooKeeperServer.shutdownComponents`, `ZooKeeperServer.restoreFromSnapshot`.
 """
 
 from msgspec.structs import replace
 
 from spec.durable import Durable, Snapshot
+from spec.txn import Txn
 from spec.variants import Variant
 from spec.zab import disk
 from spec.zab.leader_sync import history_of
@@ -40,7 +41,40 @@ def shut_down(
     if Variant.TREE_BEHIND_LOG in variants:
         tree = _applied(durable, part) if part.serves else remains.tree
         remains = replace(remains, tree=None if tree is None or tree >= flushed.last_zxid else tree)
+    if remains.database is not None:
+        flushed = _with_epochs_of(flushed, remains.database)
+        remains = replace(remains, database=None)
     return flushed, remains
+
+
+def restored(
+    durable: Durable, txns: tuple[Txn, ...], remains: StaleMemory, rules: ZabRules
+) -> tuple[Durable, StaleMemory]:
+    """The disk and the memory after a snapshot with these transactions was restored; the earlier files are gone.
+
+    The correction of `ZooKeeperServer.restoreFromSnapshot`: before a client is served, the snapshot becomes the
+    database of the `QuorumPeer`, and a file with the last zxid before the restore, so that zxids go on.
+    `setZKDatabase` of 3.9.5 replaces the database of the running server alone. The next part is made from
+    `QuorumPeer.zkDb`, and nothing is written (`restore-undone`). There the zxid of the new database is that of the
+    snapshot until the next write. This is omitted: it matters only to a learner that joins between the two.
+    """
+    after = replace(durable, snapshot=durable.last_zxid, log=txns, dirty=None)
+    if Variant.RESTORE_UNDONE not in rules.variants:
+        return after, remains
+    return after, replace(remains, database=durable, unfiled=True)
+
+
+def lost_files(durable: Durable, remains: StaleMemory) -> Durable:
+    """The disk that a process finds when it starts again: without log and snapshots after `restore-undone`.
+
+    The files of the epochs were not moved. Omitted: a snapshot that a later part of the same process writes.
+    """
+    return _with_epochs_of(durable, Durable()) if remains.unfiled else durable
+
+
+def _with_epochs_of(durable: Durable, other: Durable) -> Durable:
+    """The second disk, with the epochs of the first."""
+    return replace(other, accepted_epoch=durable.accepted_epoch, current_epoch=durable.current_epoch)
 
 
 def _applied(durable: Durable, part: Leader | Learner) -> int:

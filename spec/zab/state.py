@@ -265,12 +265,16 @@ class StaleMemory(msgspec.Struct, frozen=True):
     - `tree`: the zxid of the tree, where the tree is behind the log (ZOOKEEPER-2845).
     - `unlogged`: transactions of the tree that are not on the disk (ZOOKEEPER-4712, 4882, 5094).
     - `unlisted`: zxids of logged transactions that are missing in `committedLog` (ZOOKEEPER-4925).
+    - `database`: the data before a restore, with which the next part begins (`restore-undone`). `unfiled`: since that
+      restore the log goes on in a file that the operator has moved away.
     """
 
     queue: tuple[Txn, ...] = ()
     tree: int | None = None
     unlogged: tuple[Txn, ...] = ()
     unlisted: tuple[int, ...] = ()
+    database: Durable | None = None
+    unfiled: bool = False
 
 
 class ZabResult(msgspec.Struct, frozen=True):

@@ -30,9 +30,10 @@ SLOW = {  # from two seconds to some minutes each
     "designated-leader-truncated", "two-observers-promoted-lose-a-transaction",
 }  # fmt: skip
 SYMMETRIC = [
-    "acks-survive-truncation", "fuzzy-snapshot", "sync-from-applied", "trunc-after-snap", "zookeeper-1549",
-    "zookeeper-2845", "zookeeper-3023", "zookeeper-3911", "zookeeper-4394", "zookeeper-4685", "zookeeper-4712",
-    "ack-before-log", "commit-before-quorum", "half-is-a-quorum", "log-out-of-order", "no-truncation", "torn-record",
+    "acks-survive-truncation", "fuzzy-snapshot", "sync-from-applied", "trunc-after-snap", "restore-undone",
+    "zookeeper-1549", "zookeeper-2845", "zookeeper-3023", "zookeeper-3911", "zookeeper-4394", "zookeeper-4685",
+    "zookeeper-4712", "ack-before-log", "commit-before-quorum", "half-is-a-quorum", "log-out-of-order", "no-truncation",
+    "torn-record",
     *(pytest.param(name, marks=pytest.mark.slow) for name in (
         "zookeeper-4643", "zookeeper-4646", "zookeeper-4837", "zookeeper-4882", "zookeeper-4925", "zookeeper-5094",
         "refinement-3-servers", "observer-counted", "sync-without-tail", "zab-full-disks",

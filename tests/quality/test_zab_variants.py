@@ -86,6 +86,9 @@ SCENES = {
         established=False, disks={2: Durable(1, 1, log=(GIVEN, LATER))}, elections=2, writes=1, crashes=1
     ),
     Variant.TREE_AHEAD_OF_LOG: scene(elections=1, writes=2, disconnects=2, late_commits=True),
+    Variant.RESTORE_UNDONE: scene(
+        disks=dict.fromkeys((1, 2, 3), Durable(1, 1, log=(GIVEN, LATER))), elections=1, writes=1, crashes=1, restores=1
+    ),
     Variant.HALF_IS_A_QUORUM: scene(
         4, established=False, packets=True, elections=2, crashes=1, restarts=1, disconnects=1
     ),

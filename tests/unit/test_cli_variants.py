@@ -91,6 +91,7 @@ def test_two_variants_may_be_added(scenario: Write) -> None:
         (ZAB, "ZOOKEEPER-1419", "it changes nothing where an election is one step; write grain: fine"),
         (ZAB + "disk: sync\n", "torn-record", "it changes nothing where the disk is never late; write disk: async"),
         (ZAB, "ZOOKEEPER-4882", "it changes nothing where no disk fails; write faults: {full_disks: 1}"),
+        (ZAB, "restore-undone", "it changes nothing where no snapshot is restored; write workload: {restores: 1}"),
         (
             ZAB,
             "ZOOKEEPER-5094",

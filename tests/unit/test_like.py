@@ -25,7 +25,7 @@ ZAB = (
     "file: zoo-3.cfg\nservers: [1, 2, 3]\nprotocol: zab\ngrain: oracle\nelections: 1\ndiscovery: one-step\n"
     "history: [{start: [1, 2, 3]}]\nworkload: {writes: 1}\nalways: [Durability]\nexpect: passed\n"
 )
-ALL_OF_ZAB = ZAB + "commits: async\nfaults: {full_disks: 1}\n"
+ALL_OF_ZAB = ZAB.replace("writes: 1", "writes: 1, restores: 1") + "commits: async\nfaults: {full_disks: 1}\n"
 ALL = ALL_OF_ZAB.replace("zoo-3.cfg", "zoo.cfg") + "plan: [{reconfig: {remove: [1]}}]\n"
 """A scenario in which every defect may show."""
 OF_RECONFIGURATION = {"pending-view-activated", "epoch-of-active-view", "last-seen-forgotten"}

@@ -49,11 +49,12 @@ TAGS = {
     **dict.fromkeys(("3.5.10", "3.6.4", "3.7.2"), BEFORE_4785),
     **dict.fromkeys(("3.8.0", "3.8.1", "3.8.2", "3.8.3", "3.8.4"), BEFORE_4785),
     **dict.fromkeys(("3.8.5", "3.8.6"), SINCE_4785),
-    **dict.fromkeys(("3.9.0", "3.9.1"), BEFORE_4785),
-    "3.9.2": SINCE_4785,
-    "3.9.3": OPEN | {"ZOOKEEPER-4925"},
-    "3.9.4": OPEN,
-    "3.9.5": OPEN,
+    # The AdminServer has `restore`.
+    **dict.fromkeys(("3.9.0", "3.9.1"), BEFORE_4785 | {"restore-undone"}),
+    "3.9.2": SINCE_4785 | {"restore-undone"},
+    "3.9.3": OPEN | {"ZOOKEEPER-4925", "restore-undone"},
+    "3.9.4": OPEN | {"restore-undone"},
+    "3.9.5": OPEN | {"restore-undone"},
 }
 
 

@@ -92,6 +92,9 @@ BUDGETS: Mapping[str, ServerBudget] = MappingProxyType(
         ),
         "syncs": ServerBudget("sync of a client", "syncs of clients", section=Section.WORKLOAD, domain=Domain.ZAB),
         "pings": ServerBudget("round of pings", "rounds of pings", section=Section.WORKLOAD, domain=Domain.ZAB),
+        "restores": ServerBudget(
+            "restored snapshot", "restored snapshots", section=Section.WORKLOAD, domain=Domain.ZAB
+        ),
     }
 )  # fmt: skip
 """The description of each budget, by its field of `Budgets`."""
@@ -118,6 +121,7 @@ class Budgets(BudgetCounts, frozen=True):
     writes: int = 0
     syncs: int = 0
     pings: int = 0
+    restores: int = 0
 
 
 assert Budgets.__struct_fields__ == tuple(BUDGETS)
@@ -165,6 +169,8 @@ class ServerAction(Action):
     # Clients.
     CLIENT_WRITE = "client write", Traits(fair=False, budget="writes", noted=True)
     CLIENT_SYNC = ("client sync", Traits(fair=False, budget="syncs", caption="a client calls sync at {}", noted=True))
+    # An operator.
+    RESTORE = "restore", Traits(fair=False, budget="restores")
     # Faults, and their ends.
     CRASH = FaultAction.CRASH.entry
     RESTART = FaultAction.RESTART.entry

@@ -5,6 +5,7 @@ parts that some property reads: `Read(HISTORY, part(Part.COMMITTED))`. Rules of 
 
 - A part is a tuple in an order that the facts themselves define, so that equal pasts are equal values.
 - Information that the present state contains is not repeated here.
+- What an operator has undone by a restore is forgotten: the ensemble has to behave as if it had never been there.
 """
 
 from collections.abc import Iterable
@@ -29,6 +30,7 @@ from spec.zab.events import (
     EpochEstablished,
     SyncAnswered,
     Truncated,
+    Undone,
     Unexpected,
     ViewCommitted,
 )
@@ -170,9 +172,9 @@ def concerns(fact: Fact, kept: frozenset[HistoryPart]) -> bool:
 
 _SOURCES: dict[HistoryPart, tuple[type, ...]] = {
     HistoryPart.ESTABLISHED: (EpochEstablished,),
-    HistoryPart.COMMITTED: (Committed, Delivered),
-    HistoryPart.COUNTED: (Committed,),
-    HistoryPart.BROADCAST: (Broadcast,),
+    HistoryPart.COMMITTED: (Committed, Delivered, Undone),
+    HistoryPart.COUNTED: (Committed, Undone),
+    HistoryPart.BROADCAST: (Broadcast, Undone),
     HistoryPart.LOST: (Truncated,),
     HistoryPart.UNEXPECTED: (Unexpected,),
     HistoryPart.MISFITS: (Misfit,),
@@ -195,6 +197,13 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
             return _committed(history, epoch, (txn,)) if HistoryPart.COMMITTED in kept else history
         case Delivered(epoch=epoch, txns=txns) if HistoryPart.COMMITTED in kept:
             return _committed(history, epoch, txns)
+        case Undone(txns=txns):
+            return replace(
+                history,
+                committed=tuple(each for each in history.committed if each.txn not in txns),
+                counted=tuple(each for each in history.counted if each.txn not in txns),
+                broadcast=tuple(each for each in history.broadcast if each.txn not in txns),
+            )
         case Broadcast(epoch=epoch, leader=leader, txn=txn) if HistoryPart.BROADCAST in kept:
             proposals = {*history.broadcast, ProposedTxn(epoch, leader, txn)}
             return replace(history, broadcast=tuple(sorted(proposals, key=order_of_proposal)))

@@ -5,6 +5,7 @@ The actions, and their arguments:
     receive a b packet     sync s operation       apply s zxid        client write s n     client sync s
     lose leader s l        lose quorum l          give up s           disconnect a b
     sync late s            resume s               ping l               fill disk s
+    restore zxid
 
 A loss is free where waiting is hopeless: the connection is gone, or the leader does not lead. Where the other side may
 still come, giving up is an early timeout and costs one of `early_timeouts`. A leader may give up as soon as its whole
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.kit.actions import FAULTS, Faults, limited_rule, spend
+from checker.kit.actions import FAULTS, Faults, has_left, limited_rule, spend
 from checker.kit.environment import LINKS
 from checker.models.ensemble.actions import ServerAction, losses, may_give_up
 from checker.models.ensemble.connection import Connection, Disconnection, PeerClosed, Take
@@ -25,11 +26,23 @@ from checker.models.ensemble.setup import Grain, Link, Setup, connection_name, s
 from checker.models.ensemble.status import LEADING, LOOKING, StatusInRound, in_round, is_serving
 from spec.election.messages import LeaderLost, QuorumLost
 from spec.quorum import Port, Sid, View, have_quorums, reaches
-from spec.server import Server
+from spec.server import Server, tree_at_rest
+from spec.txn import Txn
 from spec.variants import Variant
 from spec.zab import disk
 from spec.zab import learner as spec_learner
-from spec.zab.events import Applied, ClientSync, ClientWrite, LogFailed, Receive, Resumed, Synced, SyncedLate, Tick
+from spec.zab.events import (
+    Applied,
+    ClientSync,
+    ClientWrite,
+    LogFailed,
+    Receive,
+    Restored,
+    Resumed,
+    Synced,
+    SyncedLate,
+    Tick,
+)
 from spec.zab.state import Leader, Learner, ZabRules
 
 
@@ -51,6 +64,8 @@ def rules(setup: Setup) -> Iterator[Rule]:
             yield _fill_disk(sid)
         yield from _clients(setup, sid)
         yield _lose_quorum(setup, sid)
+    if setup.budgets.restores:
+        yield _restore(setup)
     for near, far in setup.quorum_pairs:
         for sid, leader in ((near, far), (far, near)):
             yield _lose_leader(setup, sid, leader)
@@ -148,6 +163,30 @@ def _serves(server: Server) -> bool | None:
 
 def _leads_and_serves(server: Server) -> bool | None:
     return _serves(server) if isinstance(server.zab, Leader) else None
+
+
+# An operator who restores a snapshot.
+
+
+def _restore(setup: Setup) -> Rule:
+    """An operator restores a snapshot of an earlier zxid at every server, while no client asks for anything.
+
+    The Snapshot and Restore Guide has the servers restored one after another. Here it is one step: no fault comes
+    between two servers.
+    """
+
+    def moves(_: bool, *trees: tuple[Txn, ...]) -> list[Move] | None:
+        tree = trees[0]
+        if any(other != tree for other in trees):
+            return None
+        return [to_restore(tree[:count]) for count in range(1, len(tree))]
+
+    def to_restore(txns: tuple[Txn, ...]) -> Move:
+        sends = (Send(server_name(sid), Restored(txns)) for sid in setup.sids)
+        return Move(ServerAction.RESTORE, (txns[-1].zxid,), (spend(ServerAction.RESTORE), *sends))
+
+    reads = (has_left(ServerAction.RESTORE), *(Read(server_name(sid), tree_at_rest) for sid in setup.sids))
+    return Rule(str(ServerAction.RESTORE), reads, moves, (ServerAction.RESTORE,), ())
 
 
 # Loss of the other side.
