@@ -1,9 +1,9 @@
 """A kit for models of actors: state machines, ready-made networks, a register with its judge, and symmetry.
 
-`machines` makes a model of state machines on one of the `networks`, in an `environment` with faults; `actions` has the
-traits and budgets of actions. `register` adds clients with scripts, and the property that every history is
-linearizable. `symmetry` declares actors that differ only in their names. The kit knows no ZooKeeper, and it is written
-on the public names of `checker.engine`.
+`machines` makes a model of state machines on one of the `networks`, in an `environment` with faults and, with `disk`,
+on disks that are late; `actions` has the traits and budgets of actions. `register` adds clients with scripts, and the
+property that every history is linearizable. `symmetry` declares actors that differ only in their names. The kit knows
+no ZooKeeper, and it is written on the public names of `checker.engine`.
 
 Import the names from here, and those of the register from `checker.kit.register`.
 """

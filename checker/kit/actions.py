@@ -89,7 +89,7 @@ def faults_among(actions: Iterable[str]) -> frozenset[str]:
 
 
 class FaultAction(Action):
-    """The faults of processes and links, and their ends, for any model."""
+    """The faults of processes and links, and their ends, and the completion of a late write, for any model."""
 
     CRASH = "crash", Traits(fair=False, fault=True, budget="crashes", caption="{} crashes")
     RESTART = "restart", Traits(fair=False, budget="restarts", caption="{} starts again")
@@ -100,6 +100,7 @@ class FaultAction(Action):
     )
     HEAL = "heal", Traits(fair=False, budget="heals", caption="all links are whole again")
     LOSE = "lose", Traits(fair=False, fault=True, budget="losses")
+    SYNC = "sync", Traits(caption="a write of {} is on disk", noted=True)
 
 
 NAMES_OF_FAULTS = faults_among(FaultAction)

@@ -38,6 +38,8 @@ class Environment(BudgetCounts, frozen=True):
     """The number of times that each fault may happen, over the whole run.
 
     `losses` are single lost messages. `timeouts` limit the choices of machines whose action has this budget.
+    `unfinished_writes` is a number at a time, and not over the run: the disk of each machine is late, with at most this
+    number of unfinished writes (`checker.kit.disk`); with 0 no disk is late.
 
         Environment(crashes=1, restarts=1, partitions=1, heals=1)
     """
@@ -49,6 +51,7 @@ class Environment(BudgetCounts, frozen=True):
     heals: int = 0
     losses: int = 0
     timeouts: int = 0
+    unfinished_writes: int = 0
 
 
 ENVIRONMENT: Mapping[str, Budget] = MappingProxyType(
@@ -60,6 +63,7 @@ ENVIRONMENT: Mapping[str, Budget] = MappingProxyType(
         "heals": Budget("healing of all links", "healings of all links", "how often all cut links may heal together"),
         "losses": Budget("lost message", "lost messages"),
         "timeouts": Budget("time-out", "time-outs"),
+        "unfinished_writes": Budget("unfinished write of a machine", "unfinished writes of a machine"),
     }
 )
 """The description of each budget of an `Environment`."""

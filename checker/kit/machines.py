@@ -33,6 +33,7 @@ import msgspec
 from checker.engine import Actor, Column, Model, ModelError, Move, Outcome, Property, Read, Rule, Send
 from checker.engine.contract import call, listed, place_of, wrong
 from checker.kit.actions import Action, FaultAction, fair_among, spend
+from checker.kit.disk import Restored, UnfinishedWrite, disk_name, late_disk
 from checker.kit.environment import Environment, ModelFragment, environment, is_up
 from checker.kit.networks import (
     Arrival,
@@ -47,6 +48,8 @@ from checker.kit.networks import (
 
 Link: TypeAlias = tuple[str, str]
 """A sender and a receiver, by their names."""
+Batches: TypeAlias = dict[str, tuple[Any, ...]]
+"""The messages of one step by receiver, each batch in the order of sending."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -59,12 +62,15 @@ class Reaction(NamedTuple):
     """The new state of a machine, the messages it sends, and the events it reports to history variables.
 
     `sends` are pairs of receiver and message. The messages for one receiver enter its channel in this order. `reports`
-    are pairs of the name of a history variable and an event. They are recorded first, in this order.
+    are pairs of the name of a history variable and an event. They are recorded first, in this order. `after_sync` are
+    messages that leave as soon as all earlier writes of the machine are durable: in the same step, unless the disk is
+    late.
     """
 
     state: Any
     sends: tuple[tuple[str, Any], ...] = ()
     reports: tuple[tuple[str, Any], ...] = ()
+    after_sync: tuple[tuple[str, Any], ...] = ()
 
 
 WAIT = Reaction(None)
@@ -100,7 +106,7 @@ class Machine:
     has its fairness, its caption and its budget in its traits.
 
     `durable(state)` is the state with which the machine starts again after a crash: the content of its disk, and first
-    values for all else. Without it the machine never crashes.
+    values for all else. Without it the machine never crashes. A step writes if it changes this state.
 
     States, messages and choices are hashable and immutable: strings, numbers, tuples, frozensets, enumerations, frozen
     dataclasses and structs.
@@ -150,7 +156,9 @@ def network_model(
     pairs = [(a, b) for a in names for b in names if a != b] if links is None else list(dict.fromkeys(links))
     for pair in pairs:
         _check_link(name, pair, names)
-    assembly = _Assembly(network, frozenset(pairs), {history.name: history for history in histories})
+    is_late = faults is not None and faults.unfinished_writes > 0
+    late = frozenset(machine.name for machine in machines if machine.durable and is_late)
+    assembly = _Assembly(network, frozenset(pairs), {history.name: history for history in histories}, late)
     world = _environment(network, machines, pairs, faults)
     choosing = [machine for machine in machines if machine.choices is not no_choices]
     fallible = {machine.name for machine in machines if machine.durable and faults is not None and faults.crashes}
@@ -187,56 +195,66 @@ def _check_link(model: str, pair: Link, names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Assembly:
-    """The parts of a model that its machines refer to."""
+    """The parts of a model that its machines refer to; `late` machines have a late disk."""
 
     network: Network
     links: frozenset[Link]
     histories: dict[str, HistoryVariable]
+    late: frozenset[str]
 
-    def batches(self, machine: str, reaction: Reaction, function: object = None) -> dict[str, tuple[Any, ...]]:
-        """The messages of a reaction by receiver, each batch in the order of sending. Raises ModelError."""
-        for name, pairs in (("sends", reaction.sends), ("reports", reaction.reports)):
+    def batches(self, machine: str, reaction: Reaction, function: object = None) -> tuple[Batches, Batches]:
+        """The messages of a reaction that leave now, and those that wait for a late disk. Raises ModelError."""
+        for name in ("sends", "reports", "after_sync"):
+            pairs = getattr(reaction, name)
             if not isinstance(pairs, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
                 right = "write a tuple of pairs, as in Reaction(state, ((receiver, message),))"
                 raise wrong(f"the machine {machine!r}", pairs, right, function, verb=f"has the {name}")
-        batches: dict[str, tuple[Any, ...]] = {}
-        for receiver, message in reaction.sends:
-            if (machine, receiver) not in self.links:
-                why = f"{machine!r} sends {message!r} to {receiver!r}, and the model has no link between them"
-                raise ModelError(f"{why}; add ({machine!r}, {receiver!r}) to its links")
-            batches[receiver] = (*batches.get(receiver, ()), message)
+        now: Batches = {}
+        waiting: Batches = {}
+        for batches, sends in ((now, reaction.sends), (waiting if machine in self.late else now, reaction.after_sync)):
+            for receiver, message in sends:
+                if (machine, receiver) not in self.links:
+                    why = f"{machine!r} sends {message!r} to {receiver!r}, and the model has no link between them"
+                    raise ModelError(f"{why}; add ({machine!r}, {receiver!r}) to its links")
+                batches[receiver] = (*batches.get(receiver, ()), message)
         for history, event in reaction.reports:
             if history not in self.histories:
                 raise ModelError(f"{machine!r} reports {event!r} to {history!r}, and no history variable has that name")
-        return batches
+        return now, waiting
 
     def outcome(
-        self, machine: str, ignored: Outcome | None, function: Callable[..., Any], *arguments: Any
+        self, machine: Machine, ignored: Outcome | None, function: Callable[..., Any], state: Any, *arguments: Any
     ) -> Outcome | None:
         """A reaction as the engine carries it out: first the reports, then the messages. Raises ModelError."""
-        source = f"the machine {machine!r}"
-        reaction = call(source, function, *arguments)
+        source = f"the machine {machine.name!r}"
+        reaction = call(source, function, state, *arguments)
         if reaction is None or reaction is WAIT:
             return None if reaction is WAIT else ignored
         if not isinstance(reaction, Reaction):
             raise wrong(source, reaction, "a Reaction or None would be right", function)
-        batches = self.batches(machine, reaction, function)
+        now, waiting = self.batches(machine.name, reaction, function)
         reports = (Send(history, event) for history, event in reaction.reports)
-        messages = (Send(name_of(machine, receiver), Insert(batch)) for receiver, batch in batches.items())
-        return Outcome((reaction.state,), (*reports, *messages))
+        messages = (Send(name_of(machine.name, receiver), Insert(batch)) for receiver, batch in now.items())
+        writes: tuple[Send, ...] = ()
+        durable = machine.durable if machine.name in self.late else None
+        if durable is not None:
+            before, after = (call(source, durable, value) for value in (state, reaction.state))
+            if waiting or before != after:
+                writes = (Send(disk_name(machine.name), UnfinishedWrite(after, tuple(waiting.items()))),)
+        return Outcome((reaction.state,), (*reports, *messages, *writes))
 
     def actor(self, machine: Machine) -> Actor:
         def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
             (state,) = values
             if isinstance(operation, Arrival):
                 ignored = Outcome((state,)) if self.network.ordered else None
-                return self.outcome(
-                    machine.name, ignored, machine.on_message, state, operation.source, operation.message
-                )
+                return self.outcome(machine, ignored, machine.on_message, state, operation.source, operation.message)
+            if isinstance(operation, Restored):
+                return Outcome((operation.state,))
             if operation is FaultAction.CRASH and machine.durable is not None:
                 return Outcome((call(f"the machine {machine.name!r}", machine.durable, state),))
             if isinstance(operation, Chosen) and machine.on_choice is not None:
-                return self.outcome(machine.name, None, machine.on_choice, state, operation.choice)
+                return self.outcome(machine, None, machine.on_choice, state, operation.choice)
             why = f"the machine {machine.name!r} has no function for {operation!r}; give it on_choice"
             raise ModelError(f"{why}{place_of(machine.choices)}")
 
@@ -250,8 +268,10 @@ def _started(assembly: _Assembly, machines: Iterable[Machine]) -> tuple[dict[Lin
     for machine in machines:
         if not isinstance(machine.start, Reaction):
             raise wrong(f"the machine {machine.name!r}", machine.start, "start=Reaction(state) is right", None, "has")
-        for receiver, batch in assembly.batches(machine.name, machine.start).items():
-            batches[machine.name, receiver] = batch
+        for started in assembly.batches(machine.name, machine.start):
+            for receiver, batch in started.items():
+                # A first state is durable, so that nothing waits for the disk.
+                batches[machine.name, receiver] = (*batches.get((machine.name, receiver), ()), *batch)
         for history, event in machine.start.reports:
             record = assembly.histories[history].record
             values[history] = call(f"the history variable {history!r}", record, values[history], event)
@@ -268,13 +288,25 @@ def _environment(
     for pair in pairs:
         links[frozenset(pair)] = (*links.get(frozenset(pair), ()), name_of(*pair))
     ended = {
-        name: (name, *(channel for ends in links if network.ordered and name in ends for channel in links[ends]))
+        name: (
+            disk_name(name) if budgets.unfinished_writes else name,
+            *(channel for ends in links if network.ordered and name in ends for channel in links[ends]),
+        )
         for name in (machine.name for machine in machines if machine.durable)
     }
     operations = {name: tuple(Send(actor, FaultAction.CRASH) for actor in actors) for name, actors in ended.items()}
     world = environment(operations, links, budgets)
     losses = (loss_rule(network, *pair) for pair in pairs if budgets.losses)
-    return world._replace(rules=(*losses, *world.rules))
+    disks = [
+        late_disk(machine.name, call(f"the machine {machine.name!r}", machine.durable, machine.start.state), most)
+        for machine in machines
+        if machine.durable and (most := budgets.unfinished_writes)
+    ]
+    return ModelFragment(
+        (*world.columns, *(column for disk in disks for column in disk.columns)),
+        (*world.actors, *(actor for disk in disks for actor in disk.actors)),
+        (*losses, *world.rules, *(rule for disk in disks for rule in disk.rules)),
+    )
 
 
 def _recorder(history: HistoryVariable) -> Actor:

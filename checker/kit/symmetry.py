@@ -2,10 +2,10 @@
 
     model = interchangeable(two_phase_commit(5), ["rm1", "rm2", "rm3", "rm4", "rm5"])
 
-A *renaming* is a permutation of the names of the actors, applied to the whole state: to the columns of the actors, to
-the channels between them, and to every name inside a value. `checker.engine.symmetric_search` explores one state of
-each class of states that a renaming leads between. Properties have the same answers, and the shortest depths are the
-same.
+A *renaming* is a permutation of the names of the actors, applied to the whole state: to the columns of the actors, of
+their disks and of the channels between them, and to every name inside a value. `checker.engine.symmetric_search`
+explores one state of each class of states that a renaming leads between. Properties have the same answers, and the
+shortest depths are the same.
 
 This is exact only if the model makes no difference between the actors. Rules of this module:
 
@@ -18,6 +18,7 @@ This is exact only if the model makes no difference between the actors. Rules of
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
@@ -28,10 +29,12 @@ import msgspec
 
 from checker.engine import Model, ModelError, Renaming, Row, Symmetry
 from checker.engine.contract import short
+from checker.kit.disk import DISK
 from checker.kit.networks import ARROW
 
 MOST_RENAMINGS = 720
 """The number of renamings of six names, beyond which their fingerprints cost more than the states that they save."""
+_PARTS = re.compile(f"({ARROW}|^{DISK})")
 _PLAIN = (type(None), bool, int, float, bytes, Enum)
 
 Names = Mapping[str, str]
@@ -85,7 +88,7 @@ def _check_names(model: Model, names: Sequence[str]) -> None:
 def _columns_after(model: Model, names: Names) -> dict[str, str]:
     """The names of the columns after a renaming. Raises ModelError if the model lacks one."""
     after = {
-        column.name: ARROW.join(names.get(part, part) for part in column.name.split(ARROW)) for column in model.columns
+        column.name: "".join(names.get(part, part) for part in _PARTS.split(column.name)) for column in model.columns
     }
     for column, name in after.items():
         if name not in model.index:

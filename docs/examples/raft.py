@@ -5,7 +5,8 @@
 Membership changes and snapshots are left out. A refused vote is not answered: to its candidate it is a lost message. A
 leader sends the entries that a follower lacks when it is elected, for each command, and for each answer. Two errors can
 be planted: `error="two votes"` keeps no vote on disk, and `error="earlier term"` counts the copies of any entry (figure
-8).
+8). Two more show on late disks, where `writes` of a server may be unfinished at a time: with `error="early votes"` and
+`error="early entries"` a server sends its vote, or its entries and answers to them, before they are durable.
 """
 
 from dataclasses import dataclass, replace
@@ -59,6 +60,13 @@ class Appended:
     match: int | None  # the index up to which the logs agree; None if the follower lacks the entry before
 
 
+EARLY: dict[str | None, tuple[type, ...]] = {
+    "early votes": (RequestVote, VoteGranted),
+    "early entries": (AppendEntries, Appended),
+}
+"""The messages that do not wait for the disk, by the error that is planted."""
+
+
 @dataclass(frozen=True)
 class Server:
     term: int = 0
@@ -97,6 +105,11 @@ class Raft:
     def durable(self, own: Server) -> Server:
         return Server(own.term, None if self.error == "two votes" else own.voted, own.log)
 
+    def reaction(self, own: Server, *messages: tuple[str, Any]) -> Reaction:
+        """The messages wait for the disk: "updated on stable storage before responding to RPCs" (figure 2)."""
+        early = bool(messages) and isinstance(messages[0][1], EARLY.get(self.error, ()))
+        return Reaction(own, messages) if early else Reaction(own, after_sync=messages)
+
     def choices(self, own: Server) -> list[Step]:
         if own.role == LEADER:
             return [Step.REQUEST] if len(own.log) < self.commands else []
@@ -105,9 +118,9 @@ class Raft:
     def on_choice(self, own: Server, choice: Step) -> Reaction:
         if choice is Step.REQUEST:
             own = replace(own, log=(*own.log, Entry(own.term, len(own.log) + 1)))
-            return Reaction(own, tuple((peer, self.lacking(own, peer)) for peer in self.peers))
+            return self.reaction(own, *((peer, self.lacking(own, peer)) for peer in self.peers))
         own = Server(own.term + 1, self.name, own.log, CANDIDATE, own.commit, frozenset({self.name}))
-        return Reaction(own, to_each(self.peers, RequestVote(own.term, own.last)))
+        return self.reaction(own, *to_each(self.peers, RequestVote(own.term, own.last)))
 
     def on_message(self, own: Server, source: str, message: Any) -> Reaction | None:
         if message.term < own.term:
@@ -127,7 +140,7 @@ class Raft:
     def vote(self, own: Server, candidate: str, asked: RequestVote) -> Reaction:
         if own.voted not in (None, candidate) or asked.last < own.last:
             return Reaction(own)
-        return Reaction(replace(own, voted=candidate), ((candidate, VoteGranted(own.term)),))
+        return self.reaction(replace(own, voted=candidate), (candidate, VoteGranted(own.term)))
 
     def count(self, own: Server, voter: str) -> Reaction | None:
         if own.role != CANDIDATE:
@@ -138,7 +151,7 @@ class Raft:
         match = frozenset((peer, 0) for peer in self.peers)
         following = frozenset((peer, len(own.log) + 1) for peer in self.peers)
         own = replace(own, role=LEADER, votes=frozenset(), match=match, next=following)
-        return Reaction(own, tuple((peer, self.lacking(own, peer)) for peer in self.peers))
+        return self.reaction(own, *((peer, self.lacking(own, peer)) for peer in self.peers))
 
     def lacking(self, own: Server, peer: str) -> AppendEntries:
         index = dict(own.next)[peer] - 1
@@ -148,12 +161,12 @@ class Raft:
     def append(self, own: Server, leader: str, sent: AppendEntries) -> Reaction:
         own = replace(own, role=FOLLOWER, votes=frozenset())
         if sent.index and (len(own.log) < sent.index or own.log[sent.index - 1].term != sent.previous):
-            return Reaction(own, ((leader, Appended(own.term, None)),))
+            return self.reaction(own, (leader, Appended(own.term, None)))
         log, end = own.log, sent.index + len(sent.entries)
         if log[sent.index : end] != sent.entries:  # a conflict, or entries that are new
             log = log[: sent.index] + sent.entries
         own = replace(own, log=log, commit=max(own.commit, min(sent.commit, end)))
-        return Reaction(own, ((leader, Appended(own.term, end)),))
+        return self.reaction(own, (leader, Appended(own.term, end)))
 
     def advance(self, own: Server, peer: str, index: int | None) -> Reaction | None:
         if own.role != LEADER:
@@ -167,7 +180,7 @@ class Raft:
         if stored > own.commit and (self.error == "earlier term" or own.log[stored - 1].term == own.term):
             own = replace(own, commit=stored)
         lacks = following[peer] <= len(own.log)
-        return Reaction(own, ((peer, self.lacking(own, peer)),) if lacks else ())
+        return self.reaction(own, *(((peer, self.lacking(own, peer)),) if lacks else ()))
 
 
 def one_leader(*leads: int) -> Finding | None:
@@ -204,6 +217,7 @@ def model(
     losses: int = 1,
     error: str | None = None,
     candidates: int = 3,
+    writes: int = 0,
 ) -> Model:
     names = ("s1", "s2", "s3")
     steps = {
@@ -223,5 +237,5 @@ def model(
         Property(title, tuple(Read(name, projection) for name in names), check)
         for title, (check, projection) in checks.items()
     ]
-    faults = Environment(crashes, crashes, 0, partitions, partitions, losses, timeouts)
+    faults = Environment(crashes, crashes, 0, partitions, partitions, losses, timeouts, writes)
     return network_model("Raft", machines, Network(ordered=True), faults=faults, properties=properties)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -150,6 +151,104 @@ def test_bounds_captions_and_pictures_come_from_the_table() -> None:
     assert ("cut", "cut") in events
 
 
+# The late disk.
+
+
+def go(state: str, choice: str, *, waits: bool) -> Reaction:
+    sends = (("b", "x"),)
+    return Reaction("went", after_sync=sends) if waits else Reaction("went", sends)
+
+
+def told(budgets: Environment, *, waits: bool, durable: Any = KEEPS) -> Model:
+    """A machine that writes "went" and tells b, once the write is durable or before."""
+    machines = [
+        Machine("a", Reaction("idle"), choices=lambda state: ["go"] if state == "idle" else [],
+                on_choice=partial(go, waits=waits), durable=durable),
+        Machine("b", Reaction(0), lambda state, source, message: Reaction(state + 1)),
+    ]  # fmt: skip
+    forgotten = Property(
+        "Kept", (Read("a"), Read("b")), lambda a, b: Finding("forgotten") if b and a == "idle" else None
+    )
+    return network_model("told", machines, links=[("a", "b")], faults=budgets, properties=[forgotten])
+
+
+LATE = [
+    # In memory and on disk: 0 0, 1 0, 1 1, 2 1, 2 2; a second unfinished write adds 2 0.
+    (counter(Environment(unfinished_writes=1), KEEPS), 5),
+    (counter(Environment(unfinished_writes=2), KEEPS), 6),
+    (counter(Environment(crashes=1, unfinished_writes=1), KEEPS), 8),  # and down with 0, 1, 2 on disk
+    (counter(Environment(crashes=1, unfinished_writes=2), KEEPS), 9),
+    (counter(Environment(crashes=1, restarts=1, unfinished_writes=1), KEEPS), 13),  # and the first five again
+    (counter(Environment(crashes=1, unfinished_writes=1), FORGETS), 4),  # nothing is written: 0, 1, 2, and down
+    (counter(Environment(unfinished_writes=1), None), 3),  # without `durable` there is no disk
+    # Idle; unfinished; durable with x under way, or received. Down: idle; went with x under way, or received.
+    (told(Environment(crashes=1, unfinished_writes=1), waits=True), 7),
+    # Idle; unfinished or durable with x under way, or received. Down: idle without x; each of the two with x, received.
+    (told(Environment(crashes=1, unfinished_writes=1), waits=False), 10),
+    # On a disk that is not late both are the same: idle, x under way, received, and down in each.
+    (told(Environment(crashes=1), waits=True), 6),
+    (told(Environment(crashes=1), waits=False), 6),
+    (told(Environment(crashes=1, unfinished_writes=1), waits=True, durable=None), 3),
+]
+
+
+@pytest.mark.parametrize(("model", "states"), LATE)
+def test_the_states_of_late_disks_are_those_counted_by_hand(model: Model, states: int) -> None:
+    space = model.with_properties([])
+    assert plain.explore(space).states == states
+    assert disagreements(plain.explore(space), search.explore(space)) == []
+
+
+def test_only_a_machine_that_waits_for_its_disk_keeps_what_it_told() -> None:
+    budgets = Environment(crashes=1, unfinished_writes=1)
+    assert search.explore(told(budgets, waits=True)).found == {}
+    found = search.explore(told(budgets, waits=False)).found["Kept"]
+    assert found.depth == 3  # go, the arrival and the crash
+    assert search.explore(told(Environment(crashes=1), waits=False)).found == {}
+
+
+def test_an_answer_without_a_write_waits_for_the_unfinished_one() -> None:
+    """The second answer writes nothing, and is as good as the first one: both need the same write."""
+    answers = Machine("a", Reaction(0), lambda state, source, message: Reaction(1, after_sync=((source, message),)),
+                      durable=KEEPS)  # fmt: skip
+    asks = Machine("b", Reaction((), (("a", "x"), ("a", "y"))), sequence)
+    early = Property("Early", (Read("disk of a"), Read("b")),
+                     lambda disk, b: Finding("early") if b and not disk.durable else None)  # fmt: skip
+    model = network_model("asked", [answers, asks], Network(ordered=True), faults=Environment(unfinished_writes=1))
+    result = search.explore(model.with_properties([early]))
+    assert result.found == {}
+    # Before the sync a is asked nothing, x, or both. After it y waits or is answered, while the answer to x is under
+    # way or has arrived: four. In the last state both answers have arrived.
+    assert result.states == 8
+
+
+def test_what_a_machine_sends_at_the_start_is_under_way_at_once() -> None:
+    first = Machine("a", Reaction(0, (("b", "x"),), after_sync=(("b", "y"),)), durable=KEEPS)
+    model = network_model("start", [first, Machine("b", Reaction(()), sequence)], Network(ordered=True),
+                          faults=Environment(unfinished_writes=1))  # fmt: skip
+    assert model.initial()[model.index["a->b"]] == ("x", "y")
+
+
+def test_machines_with_late_disks_remain_interchangeable() -> None:
+    model = trio(Environment(crashes=1, unfinished_writes=1))
+    whole, smaller = search.explore(model), symmetric_search.explore(interchangeable(model, ["a", "b", "c"]))
+    assert smaller.exhausted
+    assert whole.states / 6 <= smaller.states < whole.states / 3
+    assert smaller.depth == whole.depth
+
+
+def test_the_words_of_a_late_disk() -> None:
+    model = told(Environment(crashes=1, unfinished_writes=2), waits=True)
+    assert job_of_model(model, {}).bounds == ("at most 1 crash, 2 unfinished writes of a machine",)
+    (went,) = (row for move, row in successors(model, model.initial()) if move.action == "go")
+    presenter = DefaultPresenter(model)
+    assert presenter.lanes(went)["disk of a"] == {"unfinished": 1, "messages": 1}
+    captions = {presenter.caption(move) for move, _ in successors(model, went)}
+    assert captions == {"a crashes", "a write of a is on disk"}
+    (fair,) = (rule.is_fair("sync") for rule in model.rules if rule.name == "sync a")
+    assert fair
+
+
 # Raft.
 
 
@@ -214,6 +313,39 @@ def test_an_entry_of_an_earlier_term_is_committed_and_lost(raft: ModuleType) -> 
     assert last[3].log[0].term == 1
     assert last[3].commit == 1
     assert last[4].log[0].term == 2
+
+
+LATE_DISK = {"losses": 0, "partitions": 0, "writes": 1}
+
+
+def test_a_vote_before_it_is_durable_is_given_twice(raft: ModuleType) -> None:
+    """The eight steps of a vote that is not on disk: the disk is late, and no write completes."""
+    found = search.explore(raft.model(error="early votes", **LATE_DISK)).found
+    assert [(name, discovery.depth) for name, discovery in found.items()] == [("ElectionSafety", 8)]
+
+
+def test_an_entry_that_is_acknowledged_before_it_is_durable_is_lost(raft: ModuleType) -> None:
+    """Seventeen steps.
+
+    Five make s1 the leader: a time-out, its write, the request, the write of a vote, the vote. Five commit: the
+    command, two requests and two answers. Then a crash and a restart, and five that make another leader.
+    """
+    model = raft.model(error="early entries", **LATE_DISK)
+    found = search.explore(model).found
+    assert [(name, discovery.depth) for name, discovery in found.items()] == [("LeaderCompleteness", 17)]
+    text = to_text(trace_of(job_of_model(model, {}), found["LeaderCompleteness"]))
+    assert "a write of s3 is on disk" in text
+    assert search.explore(raft.model(error="early entries", losses=0, partitions=0)).found == {}
+
+
+@pytest.mark.parametrize("writes", [1, 2])
+def test_raft_that_waits_for_late_disks_is_exhausted_without_a_violation(raft: ModuleType, writes: int) -> None:
+    model = raft.model(losses=0, partitions=0, writes=writes)
+    result = search.explore(model)
+    assert result.stop is Stop.EXHAUSTED
+    assert result.found == {}
+    assert set(result.coverage) == model.actions
+    assert result.evaluations["LeaderCompleteness"].premise > 0
 
 
 def test_the_rule_of_the_paper_repairs_it(raft: ModuleType) -> None:
