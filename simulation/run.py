@@ -26,8 +26,7 @@ from refimpl.disk.files import DataError
 from refimpl.process import StartError, read_settings
 from refimpl.tree import Tree
 from simulation.ensemble import CLIENT_PORT, JOURNAL, ZOO_CFG, EnsembleSettings, SimulatedEnsemble, address_of
-from simulation.faults import Fault, faults_of
-from simulation.injection import Injector
+from simulation.faults import Fault, Injector, faults_of
 from simulation.operator import FOLLOWING, Operator
 from simulation.session import ClientSession, NoAnswerError, SessionExpiredError
 from simulation.workload import ROOT, Client, Numbered, Pair

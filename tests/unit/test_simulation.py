@@ -1,5 +1,6 @@
 """Runs of the simulation: they follow from the seed, a failing one gets smaller, and a report hides no failure."""
 
+import hashlib
 import itertools
 import json
 import os
@@ -7,13 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from checker.command import ExitCode
+from checker.kit import FaultAction
+from checker.models.ensemble.actions import ServerAction
 from simulation import command, swarm
 from simulation.command import minimised
-from simulation.faults import KINDS, Fault
+from simulation.faults import Fault, NodeFault
 from simulation.report import RunSummary, swarm_report
 from simulation.run import Plan, plan_of
 from simulation.swarm import run_plan
@@ -48,7 +52,33 @@ def test_another_seed_is_another_run() -> None:
 
 def test_the_faults_of_many_seeds_are_of_every_kind() -> None:
     kinds = {fault.kind for seed in range(40) for fault in plan_of(seed, 5, 1, 60.0).faults}
-    assert kinds == set(KINDS)
+    assert kinds == set(NodeFault)
+
+
+def test_a_fault_that_models_have_too_bears_the_name_of_its_action() -> None:
+    actions = {action.value for action in (*FaultAction, *ServerAction) if action.traits.fault}
+    assert actions & {kind.value for kind in NodeFault} == {"crash", "cut", "partition", "fill disk", "disconnect"}
+
+
+@pytest.mark.parametrize("kind", NodeFault)
+def test_the_caption_of_a_fault_names_what_it_strikes(kind: NodeFault) -> None:
+    words = str(Fault(2.0, kind, victim=3, other=4, number=5))
+    assert words.startswith(f"2.000 s, for 0.00 s: {kind.value}: ")
+    assert ("server 3" in words) or kind in (
+        NodeFault.CRASH_ALL, NodeFault.POWER_ALL, NodeFault.PARTITION, NodeFault.INTERRUPT
+    )  # fmt: skip
+    assert (" 5" in words) == bool(kind.traits.numbers)
+
+
+def test_a_seed_means_the_same_faults_as_before_the_table() -> None:
+    """The digests of plans as version 163741e9 drew them, without the names of kinds: a new kind comes last."""
+    drawn = hashlib.sha256()
+    for servers, observers in ((3, 0), (5, 1)):
+        for seed in range(200):
+            for fault in plan_of(seed, servers, observers, 60.0).faults:
+                values = (fault.at, fault.victim, fault.other, fault.seconds, fault.number)
+                drawn.update(repr(values).encode())
+    assert drawn.hexdigest()[:24] == "e35eae770bf978876ee23041"
 
 
 def test_no_fault_begins_after_the_time_of_faults() -> None:
@@ -76,13 +106,13 @@ def test_a_failing_plan_keeps_only_the_faults_that_it_needs() -> None:
     plan = replace(
         plan,
         faults=(
-            *(each for each in plan.faults if each.kind not in ("full", "clock")),
-            Fault(20, "full"),
-            Fault(30, "clock"),
+            *(each for each in plan.faults if each.kind not in (NodeFault.FILL_DISK, NodeFault.CLOCK)),
+            Fault(20, NodeFault.FILL_DISK),
+            Fault(30, NodeFault.CLOCK),
         ),
     )
-    smaller = minimised(plan, fails_with("full", "clock"))  # type: ignore[arg-type]
-    assert [fault.kind for fault in smaller.faults] == ["full", "clock"]
+    smaller = minimised(plan, fails_with("fill disk", "clock"))  # type: ignore[arg-type]
+    assert [fault.kind for fault in smaller.faults] == ["fill disk", "clock"]
     assert smaller.clients == 1
     assert smaller.seconds < plan.seconds
 
@@ -160,6 +190,21 @@ def test_a_file_that_is_no_replay_is_one_error(
         file.write_text(content)
     assert command.main(["--replay", str(file)]) == ExitCode.COMMAND_LINE
     assert str(file) in capsys.readouterr().err
+
+
+def test_a_replay_with_an_unknown_fault_is_one_error_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as a file of an earlier version, where a crash was a kill."""
+    plan = msgspec.to_builtins(replace(plan_of(3, 3, 0, 20.0), faults=(Fault(5.0, NodeFault.CRASH),)))
+    plan["faults"][0]["kind"] = "kill"
+    file = tmp_path / "replay.json"
+    file.write_text(json.dumps({"plan": plan, "failures": [], "digest": ""}))
+    assert command.main(["--replay", str(file)]) == ExitCode.COMMAND_LINE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(file) in line
+    assert "'kill'" in line
+    assert "$.plan.faults[0].kind" in line
 
 
 def test_the_work_of_clients_has_every_kind_that_is_judged() -> None:

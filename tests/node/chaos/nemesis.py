@@ -6,6 +6,7 @@ Rules of this module:
   server.
 - The leader is the victim about every second time, because most failures concern it.
 - Pauses and cuts are sometimes shorter and sometimes longer than the timeout for a silent peer.
+- A fault that the simulation has too bears its name (`simulation.faults`).
 - Durations are real time: a fault is a state of live processes, and its length is a part of it.
 """
 
@@ -18,6 +19,7 @@ import msgspec
 
 from checker.histories import Pause
 from harness.ensemble import Ensemble
+from simulation.faults import NodeFault
 from tests.node.chaos.links import Links, Pair
 
 
@@ -47,15 +49,15 @@ class Nemesis:
         self._random = random.Random(seed)
         self.pauses: list[Pause] = []
         self._faults: dict[str, Callable[[int, float], Awaitable[tuple[int, ...]]]] = {
-            "kill": self._kill,
-            "kill a quorum": self._kill_quorum,
-            "kill all": self._kill_all,
-            "pause": self._pause,
-            "cut off": self._cut_off,
+            NodeFault.CRASH: self._kill,
+            "crash a quorum": self._kill_quorum,
+            NodeFault.CRASH_ALL: self._kill_all,
+            NodeFault.PAUSE: self._pause,
+            NodeFault.ISOLATE: self._cut_off,
             "silence": self._silence,
             "silence one way": self._silence_one_way,
-            "cut one link": self._cut_one_link,
-            "kill, then cut off another": self._kill_and_cut,
+            NodeFault.CUT: self._cut_one_link,
+            "crash, then isolate another": self._kill_and_cut,
         }
         self._faults = {name: do for name, do in self._faults.items() if not only or name in only}
         self._due: list[str] = []

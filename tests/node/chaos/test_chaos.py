@@ -12,6 +12,7 @@ from checker.validate import validate
 from checker.validate.report import lines
 from harness.ensemble import Ensemble
 from harness.releases import DEBIAN
+from simulation.faults import NodeFault
 from tests.node.chaos.reconfigurations import ReconfigReport, reconfigure
 from tests.node.chaos.run import TICK, Report, chaos
 from tests.node.reconfigured import reconfigurable
@@ -23,7 +24,7 @@ MIXED = ["node", "real", "node"]
 MIXED_NEWEST = ["real", "node", "real"]
 
 
-KILLS = ["kill", "kill a quorum", "kill all"]
+KILLS = [NodeFault.CRASH, "crash a quorum", NodeFault.CRASH_ALL]
 
 
 def run(
