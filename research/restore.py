@@ -2,7 +2,8 @@
 
 Three servers get WRITES writes, a snapshot is streamed from the leader, and WRITES more writes follow, which the
 restore must undo. Then the guide: without clients, the logs and snapshots of each server are moved away, and the
-snapshot is posted to its AdminServer (`restore`). WRITES writes are acknowledged after it, and servers end.
+snapshot is posted to its AdminServer (`restore`). In two cases the snapshot is put on the disks of stopped servers
+instead. WRITES writes are acknowledged after it, and servers end.
 
 A row of the table has the writes of each kind that each serving server has at the end, and its zxid. Exit codes: 0
 measured; 1 an error of the servers; 2 a wrong command line.
@@ -16,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from checker.command import refused
 from harness import real, releases
@@ -35,6 +37,13 @@ SETTLED_SECONDS = 2.0
 """The time after which a server that has ended its part no longer reports its former role."""
 
 
+class Snapshot(NamedTuple):
+    """A snapshot that an AdminServer has streamed: its last zxid, in the notation of file names, and its bytes."""
+
+    zxid: str
+    content: bytes
+
+
 class Restorable(Ensemble):
     """Three servers with their AdminServers; `jars` are those that an AdminServer needs."""
 
@@ -47,27 +56,44 @@ class Restorable(Ensemble):
             command = self._processes[sid].command
             command[command.index("-cp") + 1] += f":{jars}/*"
 
-    def snapshot(self, sid: Sid) -> bytes:
+    def snapshot(self, sid: Sid) -> Snapshot:
         """A snapshot of a server, streamed by its AdminServer."""
-        return self._admin(sid, "snapshot?streaming=true")
+        zxid, content = self._admin(sid, "snapshot?streaming=true")
+        return Snapshot(zxid.removeprefix("0x"), content)
 
-    def restore(self, sid: Sid, snapshot: bytes, *, move: bool) -> None:
-        """Restore a snapshot at a server, after its logs and snapshots were moved away or left in place."""
-        if move:
-            away = self.home(sid) / "away"
-            away.mkdir()
-            for file in (self.data(sid) / "version-2").iterdir():
-                if file.name.startswith(("log.", "snapshot.")):
-                    file.rename(away / file.name)
-        self._admin(sid, "restore", snapshot)
+    def restore(self, snapshot: Snapshot, *, move: bool = True) -> None:
+        """Restore a snapshot at each server, after its logs and snapshots were moved away or left in place."""
+        for sid in self.sids:
+            if move:
+                self._move_files(sid)
+            self._admin(sid, "restore", snapshot.content)
 
-    def _admin(self, sid: Sid, command: str, body: bytes | None = None) -> bytes:
+    def restore_stopped(self, snapshot: Snapshot) -> None:
+        """Stop all servers, put the snapshot on each disk in place of logs and snapshots, and start all."""
+        for sid in self.sids:
+            self.stop(sid)
+        for sid in self.sids:
+            self._move_files(sid)
+            (self.data(sid) / "version-2" / f"snapshot.{snapshot.zxid}").write_bytes(snapshot.content)
+        self.start_all()
+        self.wait_serving()
+
+    def _move_files(self, sid: Sid) -> None:
+        away = self.home(sid) / "away"
+        away.mkdir()
+        for file in (self.data(sid) / "version-2").iterdir():
+            if file.name.startswith(("log.", "snapshot.")):
+                file.rename(away / file.name)
+
+    def _admin(self, sid: Sid, command: str, body: bytes | None = None) -> tuple[str, bytes]:
+        """The zxid in the header of an answer, empty without one, and the content."""
         request = urllib.request.Request(
             f"http://{LOOPBACK}:{self._admin_ports[sid]}/commands/{command}", data=body, headers=ADMIN
         )
         with urllib.request.urlopen(request, timeout=20) as answer:
+            zxid: str = answer.headers.get("last_zxid", "")
             content: bytes = answer.read()
-        return content
+        return zxid, content
 
     def write(self, kind: str) -> None:
         """Make WRITES writes of a kind at the leader. Raises ServerError if one is not acknowledged."""
@@ -102,8 +128,8 @@ class Restorable(Ensemble):
         self.wait_serving()
 
 
-Case = tuple[bool, bool, Callable[[Restorable], None]]
-"""Whether files are moved away, whether each server is restarted before clients write, and what ends after it."""
+Case = tuple[Callable[[Restorable, Snapshot], None], Callable[[Restorable], None]]
+"""The way to restore, before clients write, and what ends after they have written."""
 
 
 def _one_follower_starts_again(servers: Restorable) -> None:
@@ -113,33 +139,55 @@ def _one_follower_starts_again(servers: Restorable) -> None:
     servers.wait_serving()
 
 
+def _leave_files(servers: Restorable, snapshot: Snapshot) -> None:
+    servers.restore(snapshot, move=False)
+
+
+def _restart_each(servers: Restorable, snapshot: Snapshot) -> None:
+    servers.restore(snapshot)
+    servers.restart_each()
+
+
+def _stop_leader(servers: Restorable) -> None:
+    servers.end((servers.leader(),), servers.stop)
+
+
+def _kill_leader(servers: Restorable) -> None:
+    servers.end((servers.leader(),), servers.kill)
+
+
+def _kill_all(servers: Restorable) -> None:
+    servers.end(servers.sids, servers.kill)
+
+
 CASES: dict[str, Case] = {
-    "no server ends": (True, False, lambda _: None),
-    "the leader is stopped": (True, False, lambda servers: servers.end((servers.leader(),), servers.stop)),
-    "the leader is killed": (True, False, lambda servers: servers.end((servers.leader(),), servers.kill)),
-    "all are killed and start again": (True, False, lambda servers: servers.end(servers.sids, servers.kill)),
-    "files stay, and a follower is killed and starts again": (False, False, _one_follower_starts_again),
-    "each is restarted before clients write, then the leader is killed": (
-        True, True, lambda servers: servers.end((servers.leader(),), servers.kill)
+    "no server ends": (Restorable.restore, lambda _: None),
+    "the leader is stopped": (Restorable.restore, _stop_leader),
+    "the leader is killed": (Restorable.restore, _kill_leader),
+    "all are killed and start again": (Restorable.restore, _kill_all),
+    "files stay, and a follower is killed and starts again": (_leave_files, _one_follower_starts_again),
+    "each is restarted before clients write, then the leader is killed": (_restart_each, _kill_leader),
+    "each is restarted before clients write, then all are killed and start again": (_restart_each, _kill_all),
+    "the snapshot is put on the disks of stopped servers, then the leader is killed": (
+        Restorable.restore_stopped,
+        _kill_leader,
     ),
-    "each is restarted before clients write, then all are killed and start again": (
-        True, True, lambda servers: servers.end(servers.sids, servers.kill)
+    "the snapshot is put on the disks of stopped servers, then all are killed and start again": (
+        Restorable.restore_stopped,
+        _kill_all,
     ),
-}  # fmt: skip
+}
 
 
 def measured(case: Case, directory: Path, release: str, jars: Path) -> dict[Sid, tuple[int, ...]]:
     """The zxid of each serving server at the end, and its writes: before the snapshot, undone, after the restore."""
-    move, restarts, ends = case
+    restores, ends = case
     with Restorable(directory, release, jars) as servers:
         servers.start_all()
         servers.write("before")
         snapshot = servers.snapshot(servers.leader())
         servers.write("undone")
-        for sid in servers.sids:
-            servers.restore(sid, snapshot, move=move)
-        if restarts:
-            servers.restart_each()
+        restores(servers, snapshot)
         servers.write("after")
         ends(servers)
         # The zxids first: each session that counts is a transaction as well.

@@ -53,7 +53,7 @@ def restored(
     """The disk and the memory after a snapshot with these transactions was restored; the earlier files are gone.
 
     The correction of `ZooKeeperServer.restoreFromSnapshot`: before a client is served, the snapshot becomes the
-    database of the `QuorumPeer`, and a file with the last zxid before the restore, so that zxids go on.
+    database of the `QuorumPeer`, and a file with the last zxid before the restore, so that the zxids continue.
     `setZKDatabase` of 3.9.5 replaces the database of the running server alone. The next part is made from
     `QuorumPeer.zkDb`, and nothing is written (`restore-undone`). There the zxid of the new database is that of the
     snapshot until the next write. This is omitted: it matters only to a learner that joins between the two.

@@ -5,7 +5,8 @@ parts that some property reads: `Read(HISTORY, part(Part.COMMITTED))`. Rules of 
 
 - A part is a tuple in an order that the facts themselves define, so that equal pasts are equal values.
 - Information that the present state contains is not repeated here.
-- What an operator has undone by a restore is forgotten: the ensemble has to behave as if it had never been there.
+- The transactions that an operator has undone by a restore are forgotten: the ensemble has to behave as if they had
+  never been there.
 """
 
 from collections.abc import Iterable

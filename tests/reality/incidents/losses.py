@@ -115,8 +115,7 @@ def restore_undone(scene: Scene) -> Truth:
     scene.quiet()
     snapshot = servers.snapshot(servers.leader())
     servers.write("undone")
-    for sid in servers.sids:
-        servers.restore(sid, snapshot, move=True)
+    servers.restore(snapshot)
     scene.mark()
     scene.resume(40)
     scene.quiet()
