@@ -8,7 +8,7 @@ A kind of fault is one member of `NodeFault`: its name, frequency, draw, injecti
 - A fault that meets a server that is down has no effect, and is not counted.
 - A cut from a server concerns its peers and clients alike if it is isolated, and one peer otherwise.
 - `heal` ends every fault that is in progress, and starts every server.
-- The order of the table is a part of what a seed means: a new kind comes last.
+- The table is a part of what a seed means: a new kind, or another order, makes other plans of all seeds.
 """
 
 from __future__ import annotations
