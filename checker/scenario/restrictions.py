@@ -10,6 +10,7 @@ one, and every order is explored after it:
     arrive: [s, ...]  messages and packets between these servers only, as long as one can be read
     crash, cut, cut_off, disconnect   one fault, from its budget
     write: s          a client writes at server s, from the budget of writes
+    restore: zxid     an operator restores the snapshot of that zxid, from the budget of restores
 
 On one machine or in one rack a notification takes less than 1 ms. A server waits 200 ms before it decides
 (finalizeWait), and an operator's restart takes longer still. With `network: fast` no such wait ends, and no operator
@@ -32,6 +33,7 @@ from checker.models.ensemble.rules import pairs
 from checker.models.ensemble.setup import channel_name
 from checker.scenario.plan import check_server
 from checker.scenario.schema import OpeningEntry, decode
+from checker.scenario.servers import zxid_of
 from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.election.channel import Channel
 from spec.quorum import Sid
@@ -53,7 +55,7 @@ def with_opening(model: Model, entries: list[Any], setup: Setup, document: YamlD
             step = choose(list(successors(model, row)))
             if step is None:
                 right = "order the steps as they can happen, and give faults their budgets"
-                right += " and clients theirs, in workload" if "write" in value else ""
+                right += " and clients and operators theirs, in workload" if value.keys() & {"write", "restore"} else ""
                 raise document.error(path, "no such step is possible here", right)
             moves.append(step[0])
             row = step[1]
@@ -80,6 +82,9 @@ def _choices(entry: OpeningEntry, setup: Setup, document: YamlDocument, path: Pa
             problem = f"{value} actions, and the plan has {len(setup.plan)} (a restart is two)"
             raise document.error((*path, name), problem, "write how many of them come next")
         return [_by(lambda move: move.action in setup.planned)] * value
+    if name == "restore":
+        zxid = zxid_of(document, value, (*path, name))
+        return [_by(lambda move: move.action == ServerAction.RESTORE and move.arguments == (zxid,))]
     alone = name in ("crash", "write")
     sids: list[Sid] = [value] if alone else value
     for place, sid in enumerate(sids):

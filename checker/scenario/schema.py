@@ -161,7 +161,10 @@ class PlanEntry(msgspec.Struct):
 
 
 class OpeningEntry(msgspec.Struct):
-    """One of: a number of the plan's actions, the messages in flight among some servers, one fault, or one write."""
+    """One of: a number of the plan's actions, the messages in flight among some servers, a fault, a write, a restore.
+
+    `restore` is the zxid of the snapshot.
+    """
 
     planned: int | None = None
     settle: list[int] | None = None
@@ -171,6 +174,7 @@ class OpeningEntry(msgspec.Struct):
     cut_off: list[int] | None = None
     disconnect: list[int] | None = None
     write: int | None = None
+    restore: int | str | None = None
 
 
 def _entry(name: str, section: Section) -> type[msgspec.Struct]:

@@ -71,7 +71,7 @@ def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_an
         if accepted < epoch:
             problem = f"the acceptedEpoch {accepted} is less than the currentEpoch {epoch}"
             raise document.error((*path, "accepted_epoch"), problem, f"write {epoch} or more")
-    snapshot = _zxid(document, entry.zxid, (*path, "zxid"))
+    snapshot = zxid_of(document, entry.zxid, (*path, "zxid"))
     return Durable(accepted, epoch, snapshot, tuple(_log(document, entry.log, snapshot, (*path, "log"))))
 
 
@@ -97,7 +97,7 @@ def _log(document: YamlDocument, entries: list[Any], snapshot: int, path: Path) 
         is_written = isinstance(value, int | str) and not isinstance(value, bool)
         entry = LogEntry(value) if is_written else decode(LogEntry, document, value, place)
         place = place if is_written else (*place, "zxid")
-        zxid = _zxid(document, entry.zxid, place)
+        zxid = zxid_of(document, entry.zxid, place)
         if not counter_of(zxid):
             right = "write a counter of 1 or more"
             raise document.error(place, f"{format_zxid(zxid)} names an epoch, and no transaction", right)
@@ -108,7 +108,7 @@ def _log(document: YamlDocument, entries: list[Any], snapshot: int, path: Path) 
         last = zxid
 
 
-def _zxid(document: YamlDocument, written: int | str, path: Path) -> int:
+def zxid_of(document: YamlDocument, written: int | str, path: Path) -> int:
     """A zxid: a number, or `epoch:counter`."""
     zxid = written
     if isinstance(zxid, str):

@@ -76,6 +76,11 @@ def error_of(text: str) -> ScenarioError:
             "s.yaml:3: opening[0]: no such step is possible here; "
             "order the steps as they can happen, and give faults their budgets",
         ),
+        (
+            BASE + "opening: [{restore: 1:1}]\n",
+            "s.yaml:3: opening[0]: no such step is possible here; order the steps as they can happen, and give faults "
+            "their budgets and clients and operators theirs, in workload",
+        ),
         (BASE + "servers: [1]\n", "s.yaml:3: servers: this key is written twice; see line 2"),
         (
             "servers: [1, 2]\n",

@@ -175,7 +175,7 @@ def test_what_only_leading_and_following_has_is_refused_with_the_election_alone(
         (
             "opening: [{write: 1}]\n",
             "s.yaml:5: opening[0]: no such step is possible here; order the steps as they can happen, and give "
-            "faults their budgets and clients theirs, in workload",
+            "faults their budgets and clients and operators theirs, in workload",
         ),
     ],
 )  # fmt: skip
