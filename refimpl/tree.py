@@ -24,6 +24,9 @@ from spec.tree.store import FIRST_ZNODES, EndSession, OpenSession, Operation, Pu
 _ACLS_REMEMBERED = 4096
 _NONE: dict[str, None] = {}
 
+ROOT_AGAIN = 1
+"""ZooKeeper counts the root twice: its map has it as "" and as "/" (`DataTree.nodes`)."""
+
 
 class Tree:
     """The znodes and the sessions of one server.

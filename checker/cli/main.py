@@ -28,6 +28,7 @@ from checker.command import (
 )
 from checker.engine.model import ModelError
 from checker.printable import nearest
+from checker.recover_command import RECOVER
 from checker.rollout_command import ROLLOUT
 from spec.config import ConfigError
 from spec.text import on_a_line
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Command] = {
         REPLAY,
         ROLLOUT,
         PLAN,
+        RECOVER,
         EXPLORE,
         VALIDATE,
         HISTORY,

@@ -22,9 +22,10 @@ from refimpl.admin.http import HTML, JSON, HttpAnswer, HttpRequest
 from refimpl.admin.view import HIDDEN, SECRET, AdminView
 from refimpl.clients.backend import Backend
 from refimpl.clients.connection import Connection
-from refimpl.clients.four_letter_words import NOT_SERVING, ROOT_AGAIN, TRACE_MASK, environment, version_text
+from refimpl.clients.four_letter_words import NOT_SERVING, TRACE_MASK, environment, version_text
 from refimpl.disk.files import VERSION_DIRECTORY
 from refimpl.disk.snapshot import newest_first
+from refimpl.tree import ROOT_AGAIN
 from spec.config import ServerLine
 from spec.text import LONG, integer
 from spec.tree.accounting import VERSION

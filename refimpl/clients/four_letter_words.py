@@ -30,6 +30,7 @@ from refimpl.clients.final_processor import FinalProcessor
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import ServerStatistics
 from refimpl.system import system
+from refimpl.tree import ROOT_AGAIN
 
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
@@ -37,9 +38,6 @@ COMPATIBLE = "3.8.4"
 TRACE_MASK = 306
 """ZooKeeper's default trace mask (`ZooTrace`)."""
 _TELNET_CLOSE = bytes.fromhex("fff4fffd")
-
-ROOT_AGAIN = 1
-"""ZooKeeper counts the root twice: its map has it as "" and as "/" (`DataTree.nodes`)."""
 
 
 class MonitoredPort(Protocol):

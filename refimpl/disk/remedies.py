@@ -4,14 +4,16 @@ Rules this module keeps:
 
 - A directory may be emptied only if it is shown that other servers have everything in it. The node never knows this.
 - A server that runs alone has the only copy, so nothing can synchronise it.
-- No advice deletes: what is moved to another place can be read again.
+- No advice deletes: data in another place can be read again.
 """
 
 import enum
 
+RECOVER = "python -m checker recover"
+
 
 class Damage(enum.Enum):
-    """What a data directory lacks."""
+    """The kinds of damage of a data directory."""
 
     RECORDS = "transactions that were written to the log are lost, or cannot be read"
     SNAPSHOT = "no snapshot can be read, or the log does not continue it"
@@ -20,7 +22,7 @@ class Damage(enum.Enum):
 
 
 class Others(enum.Enum):
-    """What is known about the other servers."""
+    """The state of knowledge about the other servers."""
 
     UNKNOWN = "nothing"
     NONE = "the server runs alone"
@@ -43,9 +45,11 @@ def remedy(damage: Damage, others: Others = Others.UNKNOWN) -> str:
         if damage is Damage.PROMISE:
             return f"{_COPY_FIRST}write a number into the file, no smaller than the epoch of the last transaction"
         return (
-            f"{trusted}{_COPY_FIRST}no other server has these data, so only a copy of an earlier time can replace them"
+            f"{trusted}{_COPY_FIRST}no other server has these data, so restore them from a copy, or let `{RECOVER}` "
+            "write into a new directory what can be read"
         )
     return (
         f"{trusted}{_COPY_FIRST}only if other servers serve without this one, move its data to another place, keep "
-        "myid, and let it synchronise with them; if not, restore it from a copy"
+        f"myid, and let it synchronise with them; if not, restore it from a copy, or let `{RECOVER}` show what the "
+        "remaining directories have together"
     )

@@ -49,7 +49,7 @@ _DYNAMIC = re.compile(r".{1,128}\.dynamic\.(?:([0-9a-f]{1,16})|next)", re.DOTALL
 class NumberFile(msgspec.Struct, frozen=True):
     """A file with one number: `myid`, `acceptedEpoch` or `currentEpoch`.
 
-    Without `value` and `fault` there is no such file. `unfinished` is the number in its `.tmp`, which a crash left
+    Without `value` and `fault` the file is missing. `unfinished` is the number in its `.tmp`, which a crash left
     before the rename; `has_unfinished` if there is such a file, whatever is in it.
     """
 
@@ -61,7 +61,7 @@ class NumberFile(msgspec.Struct, frozen=True):
 
     @property
     def is_absent(self) -> bool:
-        """Whether there is no such file."""
+        """Whether the file is missing."""
         return self.value is None and self.fault is None
 
 
@@ -168,7 +168,7 @@ class DynamicFile(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What a server reads when it starts: its newest whole snapshot, and the transactions that continue it.
+    """The reading of a server that starts: its newest whole snapshot, and the transactions that continue it.
 
     `snapshot` is None if there is no whole one; the log then counts only if it begins with the first transaction.
     `is_whole`: it leads to the end of the log.
@@ -218,7 +218,9 @@ class DiskSurvey(msgspec.Struct, frozen=True):
         for run in self.runs:
             if run.last <= base:
                 continue
-            if run.first > base and not (last == base and follows(run.first, base)):
+            # The first transaction of a later epoch begins a run here only behind damage, or without any before it.
+            is_first = run is self.runs[0] and follows(run.first, base)
+            if run.first > base and not (last == base and (is_first or run.first == base + 1)):
                 losses.append(Loss(last, run.first))
             last = run.last
         if self.is_empty or (self.logs and self.logs[-1].tail in OPEN):
@@ -252,7 +254,7 @@ class DiskSurvey(msgspec.Struct, frozen=True):
 
     @property
     def reading(self) -> Reading:
-        """What a server reads of it."""
+        """The part that a server reads."""
         base = self.newest_snapshot
         last = base or 0
         for run in self.runs:
@@ -506,7 +508,7 @@ def _myid(path: Path) -> NumberFile:
 
 
 def _text(path: Path, longest: int) -> tuple[str | None, str | None]:
-    """The beginning of a file, or its fault; neither if there is no such file."""
+    """The beginning of a file, or its fault; neither if the file is missing."""
     try:
         if not path.exists():
             return None, None

@@ -1,0 +1,115 @@
+"""The voters of the ensemble: stated, in configuration files, or in the data.
+
+A source that is stated counts alone. Otherwise each newest source counts: the configuration in the data (the znode
+`/zookeeper/config` of a snapshot, or a later reconfiguration in the log), the dynamic files, and the zoo.cfg beside a
+dataDir. Sources with different voters are all kept: a write may be acknowledged by a quorum of any of them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from checker.recover.evidence import RecoverError, SurvivingDisk
+from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
+from spec.config import ConfigError, parse_zoo_cfg
+from spec.config.dynamic_files import view_in
+from spec.quorum import Sid, View, majority_view, standalone_view
+
+
+class Electorate(msgspec.Struct, frozen=True):
+    """The views that may have been in use, each with its source; empty if nobody states the voters."""
+
+    views: tuple[View, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def members(self) -> tuple[Sid, ...]:
+        """All servers, voters and observers, in the order of their ids."""
+        return tuple(sorted({sid for view in self.views for sid in view.members}))
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether the only server runs without an ensemble; it needs no id."""
+        return any(view.standalone for view in self.views)
+
+
+def electorate_of(disks: Sequence[SurvivingDisk], voters: Sequence[Sid], config: Path | None) -> Electorate:
+    """Return the views, from the options or from the disks. Raises RecoverError and ConfigError."""
+    if voters:
+        return Electorate((majority_view(voters),), ("--voters",))
+    if config is not None:
+        return Electorate((_view_of_file(config),), (str(config),))
+    found = _views_in_data(disks) + _views_in_files(disks)
+    views: dict[View, str] = {}
+    for view, source in found:
+        views.setdefault(msgspec.structs.replace(view, version=0, text="", addresses=None), source)
+    if not views and len(disks) == 1 and _runs_alone(disks[0]):
+        alone = standalone_view(disks[0].sid or 0)
+        return Electorate((alone,), (f"{disks[0].directory.name} has no epochs, so its server ran alone",))
+    return Electorate(tuple(views), tuple(views.values()))
+
+
+def _runs_alone(disk: SurvivingDisk) -> bool:
+    """Whether a disk is that of a standalone server, which keeps no epochs and begins in epoch 0."""
+    said = disk.survey
+    return said.accepted.is_absent and said.current.is_absent and said.last_zxid < 1 << 32 and not said.is_empty
+
+
+def _view_of_file(path: Path) -> View:
+    try:
+        text = read_bytes(path, CONFIGURATION).decode("utf-8")
+    except (OSError, TooLargeError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise RecoverError(f"--config {path}: it cannot be read ({why}); name a zoo.cfg or a dynamic file") from None
+
+    def beside(name: str) -> str | None:
+        try:
+            return read_bytes(path.parent / Path(name).name, CONFIGURATION).decode("utf-8", "replace")
+        except (OSError, TooLargeError):
+            return None
+
+    config = parse_zoo_cfg(text, str(path), read=beside, complete=False)
+    if not config.view.voters:
+        raise RecoverError(f"--config {path}: it names no server; write its server.N lines, or use --voters")
+    return config.view
+
+
+def _views_in_data(disks: Sequence[SurvivingDisk]) -> list[tuple[View, str]]:
+    """The view of the newest configuration in the data."""
+    configurations = [(found, disk) for disk in disks for found in disk.survey.configurations]
+    for found, disk in sorted(configurations, key=lambda item: item[0].zxid, reverse=True):
+        source = f"/zookeeper/config in {found.place} of {disk.name}"
+        try:
+            view = view_in(found.text, source)
+        except ConfigError:
+            continue
+        if view.voters:
+            return [(view, source)]
+    return []
+
+
+def _views_in_files(disks: Sequence[SurvivingDisk]) -> list[tuple[View, str]]:
+    """The views of the dynamic files (the newest one and `.next` of each disk), and of the zoo.cfg beside a dataDir."""
+    found = []
+    for disk in disks:
+        versions = [file.version for file in disk.survey.dynamic_files if file.version is not None]
+        newest = max(versions, default=None)
+        for file in disk.survey.dynamic_files:
+            if file.text is not None and file.version in (newest, None):
+                found.append((file.text, file.name))
+        zoo_cfg = disk.directory.data.parent / "zoo.cfg"
+        if not versions and zoo_cfg.is_file():
+            try:
+                found.append((read_bytes(zoo_cfg, CONFIGURATION).decode("utf-8", "replace"), str(zoo_cfg)))
+            except (OSError, TooLargeError):
+                continue
+    views = []
+    for text, name in found:
+        try:
+            view = parse_zoo_cfg(text, name, complete=False).view
+        except ConfigError:
+            continue
+        if view.voters:
+            views.append((view, name))
+    return views
