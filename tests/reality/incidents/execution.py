@@ -45,9 +45,7 @@ class RestoredServers(StandingServers):
     """The servers of a captured folder below `directory`; none runs."""
 
     def __init__(self, folder: Path, directory: Path, release: str) -> None:
-        places = sorted(
-            (place for place in folder.iterdir() if place.name.isdigit()), key=lambda place: int(place.name)
-        )
+        places = sorted((place for place in folder.iterdir() if place.name.isdigit()), key=_sid)
         files = [file for place in places for file in place.glob("zoo.cfg*")]
         names = sorted({name for file in files for name in NAMES.findall(file.read_text(encoding="utf-8"))})
         super().__init__(directory, release, "", (SKIP_ACL, *((HOSTS,) if names else ())))

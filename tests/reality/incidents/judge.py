@@ -16,7 +16,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ ANSWER, JUDGEMENT = "diagnosis.json", "judgement.json"
 ANSWER_SECONDS = 10.0
 LIMIT_SECONDS = 120.0
 Fields = Mapping[str, Any]
+Ask = Callable[[Path, Fields], Fields]
 
 
 @dataclass
@@ -53,7 +54,7 @@ class Judgement:
 
 def available() -> str | None:
     """None if there is a diagnosis to judge, else the reason."""
-    return None if importlib.util.find_spec("diagnosis") else "there is no package diagnosis: nothing is judged"
+    return None if importlib.util.find_spec("checker.diagnose") else "there is no command diagnose: nothing is judged"
 
 
 def read_truth(folder: Path) -> dict[str, Any]:
@@ -61,21 +62,28 @@ def read_truth(folder: Path) -> dict[str, Any]:
     return truth
 
 
-def judge(folder: Path, servers: Servers | None, home: Path) -> Judgement:
+def judge(folder: Path, servers: Servers | None, home: Path, ask: Ask | None = None) -> Judgement:
     """Ask about a captured folder, and carry out the advice; `servers` stand as the incident has left them.
 
-    Without such servers they are restored from the folder, and those that ran are started.
+    Where none runs, they are restored from the folder, and those that ran are started. `ask` returns the answer about a
+    folder with this truth, by default that of `python -m checker diagnose`.
     """
     truth = read_truth(folder)
     judgement = Judgement(truth["incident"], truth["cause"]["name"])
-    if servers is None:
+    if servers is None or not servers.running:
         servers = _restored(folder, truth, home / "steps")
-    answer: dict[str, Any] = {}
+    answer: Fields = {}
     try:
-        answer = _asked(folder, truth, judgement)
+        began = time.monotonic()
+        answer = (ask or diagnosed)(folder, truth)
+        judgement.seconds = round(time.monotonic() - began, 1)
+        if judgement.seconds > ANSWER_SECONDS:
+            judgement.mistakes.append(f"the answer takes {judgement.seconds} s; {ANSWER_SECONDS:g} s are allowed")
         compare(answer, truth, judgement)
         judgement.bound = bound_of(answer)
         _take(answer, truth, servers, judgement)
+    except NoAnswerError as error:
+        judgement.mistakes.append(str(error))
     except (ServerError, OSError) as error:
         judgement.mistakes.append(f"the harness failed: {error}")
     finally:
@@ -85,16 +93,12 @@ def judge(folder: Path, servers: Servers | None, home: Path) -> Judgement:
     return judgement
 
 
-def _restored(folder: Path, truth: Fields, home: Path) -> RestoredServers:
-    servers = RestoredServers(folder, home, truth["release"])
-    for sid in truth["running"]:
-        servers.start(sid)
-    time.sleep(8.0)
-    return servers
+class NoAnswerError(Exception):
+    """The command ended without JSON."""
 
 
-def _asked(folder: Path, truth: Fields, judgement: Judgement) -> dict[str, Any]:
-    """The answer about a folder and the addresses of all its servers."""
+def diagnosed(folder: Path, truth: Fields) -> Fields:
+    """The answer of the command about a folder and the addresses of all its servers. Raises NoAnswerError."""
     command = [
         sys.executable,
         "-m",
@@ -104,22 +108,23 @@ def _asked(folder: Path, truth: Fields, judgement: Judgement) -> dict[str, Any]:
         ",".join(truth["addresses"].values()),
         "--json",
     ]
-    began = time.monotonic()
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        judgement.mistakes.append(f"no answer within {LIMIT_SECONDS:g} s")
-        return {}
-    judgement.seconds = round(time.monotonic() - began, 1)
-    if judgement.seconds > ANSWER_SECONDS:
-        judgement.mistakes.append(f"the answer takes {judgement.seconds} s, and {ANSWER_SECONDS:g} s are allowed")
-    try:
         answer: dict[str, Any] = json.loads(ended.stdout)
+    except subprocess.TimeoutExpired:
+        raise NoAnswerError(f"no answer within {LIMIT_SECONDS:g} s") from None
     except ValueError:
-        judgement.mistakes.append(f"no JSON, exit code {ended.returncode}: {ended.stderr.strip()[-300:]}")
-        return {}
+        raise NoAnswerError(f"no JSON, exit code {ended.returncode}: {ended.stderr.strip()[-300:]}") from None
     (folder / ANSWER).write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
     return answer
+
+
+def _restored(folder: Path, truth: Fields, home: Path) -> RestoredServers:
+    servers = RestoredServers(folder, home, truth["release"])
+    for sid in truth["running"]:
+        servers.start(sid)
+    time.sleep(8.0)
+    return servers
 
 
 def compare(answer: Fields, truth: Fields, judgement: Judgement) -> None:

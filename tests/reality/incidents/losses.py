@@ -20,8 +20,8 @@ from tests.reality.incidents.scene import SECONDS, Scene, Truth
 from tests.reality.incidents.servers import FILES
 
 SCENARIOS = Path(spec.__file__).parent / "scenarios"
-HISTORIES = "histories-differ"
-"""The name of the result that disks show after a defect of replication."""
+RESULTS = ("histories-differ", "truncated")
+"""The names of what disks and logs show after a defect of replication."""
 LOGBACK = "-Dlogback.configurationFile="
 
 
@@ -75,7 +75,7 @@ def _run(scene: Scene, cause: str, scenario: str) -> Truth:
     for sid in lab.running:
         lab.kill(sid)
     deed = f"the run of {scenario} on real servers; all were killed after its last step"
-    return Truth(cause, (), deed, also=(HISTORIES,))
+    return Truth(cause, (), deed, also=RESULTS)
 
 
 def acks_survive_truncation(scene: Scene) -> Truth:
