@@ -59,9 +59,25 @@ def test_a_captured_server_is_restored_with_its_paths_and_its_address(
     assert (servers.disk(2) / "log.100000001").exists()
 
 
+FILES = {"machines": {"2": [2]}, "repairs": {"2": {"myid": "4\n"}}}
+
+
+def test_an_edit_by_hand_corrects_what_was_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = restored(tmp_path, monkeypatch)
+    Execution(servers, FILES).do({"action": "edit", "servers": [2]})
+    assert (servers.data(2) / "myid").read_text() == "4\n"
+
+
+def test_an_id_leads_to_the_machines_that_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = restored(tmp_path, monkeypatch)
+    execution = Execution(servers, FILES | {"machines": {"7": [2]}})
+    execution.do({"action": "erase", "servers": [7]})
+    assert execution.names == ["erase 2"] and not servers.disk(2).exists()
+
+
 def test_steps_change_the_files_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     servers = restored(tmp_path, monkeypatch)
-    execution = Execution(servers)
+    execution = Execution(servers, FILES)
     execution.do({"action": "edit", "servers": [2], "file": "zoo.cfg", "set": {"clientPort": "2182", "tickTime": "9"}})
     execution.do({"action": "edit", "servers": [2], "file": "myid", "set": {"": "3"}})
     execution.do({"action": "erase", "servers": [2]})
@@ -85,10 +101,13 @@ def test_a_step_that_cannot_be_taken_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: dict[str, Any]
 ) -> None:
     with pytest.raises(AdviceError):
-        Execution(restored(tmp_path, monkeypatch)).do(step)
+        Execution(restored(tmp_path, monkeypatch), FILES).do(step)
 
 
-TRUTH = {"cause": {"name": "old-file", "also": ["histories-differ"], "servers": [2]}}
+TRUTH = {
+    "cause": {"name": "old-file", "also": ["histories-differ"], "servers": [2]},
+    "machines": {"1": [1], "7": [2]},
+}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +115,8 @@ TRUTH = {"cause": {"name": "old-file", "also": ["histories-differ"], "servers": 
     [
         ([{"name": "old-file", "servers": [2]}], True),
         ([{"name": "histories-differ", "servers": [1, 2]}], True),
+        ([{"name": "old-file", "servers": [7]}], True),
+        ([{"name": "old-file", "servers": [1]}, {"name": "old-file", "servers": [2]}], True),
         ([{"name": "old-file", "servers": [1]}], False),
         ([{"name": "no-quorum", "servers": [2]}, {"name": "old-file", "servers": [2]}], False),
         ([], False),

@@ -88,6 +88,11 @@ def describe(scene: Scene, truth: Truth, name: str) -> dict[str, Any]:
         "release": scene.release,
         "cause": {"name": truth.cause, "also": list(truth.also), "servers": list(truth.servers)},
         "deed": truth.deed,
+        "repairs": {
+            sid: {name: text.replace(str(servers.home(sid)), HOME) for name, text in files.items()}
+            for sid, files in truth.repairs.items()
+        },
+        "machines": machines_of(servers),
         "running": list(servers.running),
         "roles": roles,
         "addresses": {sid: address_of(servers, sid) for sid in servers.sids},
@@ -95,6 +100,14 @@ def describe(scene: Scene, truth: Truth, name: str) -> dict[str, Any]:
         "log": {sid: serious_lines(servers, sid, scene.lines_before.get(sid, 0)) for sid in servers.sids},
         "acknowledged": acknowledged,
     }
+
+
+def machines_of(servers: Servers) -> dict[str, list[Sid]]:
+    """The servers whose machines have an id, by the id in `myid`."""
+    machines: dict[str, list[Sid]] = {}
+    for sid in servers.sids:
+        machines.setdefault((servers.data(sid) / "myid").read_text(encoding="ascii").strip(), []).append(sid)
+    return machines
 
 
 def address_of(servers: Servers, sid: Sid) -> str:

@@ -9,10 +9,13 @@ Rules of this module:
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +30,11 @@ from tests.reality.incidents.servers import VERSION, StandingServers
 from tests.reality.servers import key_of
 
 SERVE_SECONDS = 20.0
-END_SECONDS = 45.0
+END_SECONDS = 30.0
+RECOVER_SECONDS = 60.0
 NAMES = re.compile(r"^server\.\d+=(zk[0-9a-z.]+):", re.MULTILINE)
 CLIENT_OF_LINE = re.compile(r"^server\.(\d+)=[^;\n]*;(?:(?P<host>[0-9.]+):)?(?P<port>\d+)$", re.MULTILINE)
 HOSTS = "-Djdk.net.hosts.file={home}/hosts"
-
-
-NO_DEEDS = frozenset({"look", "recover"})
-"""Steps that change nothing here: a program that is run beside the servers, and a look."""
 
 
 class AdviceError(Exception):
@@ -86,24 +86,39 @@ def _client_place(sid: Sid, text: str, texts: Iterable[str]) -> tuple[str, int]:
 
 
 class Execution:
-    """Carries out steps on servers; `names` are the steps so far."""
+    """Carries out steps on servers; `names` are the steps so far.
 
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
+    `truth` has the files as an operator would correct them; `note` receives the bound that a recovery prints.
+    """
+
+    def __init__(
+        self, servers: Servers, truth: Mapping[str, Any], note: Callable[[int | None], None] = lambda _: None
+    ) -> None:
+        self._servers, self._note = servers, note
+        self._repairs = {required_integer(sid): files for sid, files in truth["repairs"].items()}
+        self._machines = truth["machines"]
         self.names: list[str] = []
         self._away = 0
 
     def do(self, step: Mapping[str, Any]) -> None:
         """Carry out one step, at one server after the other. Raises AdviceError if it is not one, and ServerError."""
-        for sid in step["servers"]:
-            self._do(sid, step["action"], step)
-
-    def _do(self, sid: Any, action: Any, step: Mapping[str, Any]) -> None:
-        if action in NO_DEEDS:
+        action, sids = step["action"], [machine for sid in step["servers"] for machine in self._homes(sid)]
+        if action == "look" or not sids:
             self.names.append(str(action))
-            return
-        if sid not in self._servers.sids:
-            raise AdviceError(f"a step names server {sid!r}, which does not exist: {step}")
+        elif action == "recover":
+            self._recover(sids)
+        else:
+            for sid in sids:
+                self._do(sid, action, step)
+
+    def _homes(self, sid: Any) -> list[Sid]:
+        """The machines with this id, before anything was corrected."""
+        homes: list[Sid] = self._machines.get(str(sid), [])
+        if not homes:
+            raise AdviceError(f"a step names server {sid!r}, which does not exist")
+        return homes
+
+    def _do(self, sid: Sid, action: Any, step: Mapping[str, Any]) -> None:
         self.names.append(f"{action} {sid}")
         match action:
             case "start":
@@ -117,12 +132,42 @@ class Execution:
                 self._start(sid)
             case "erase":
                 self.erase(sid)
-            case "copy":
-                self._copy(sid, step.get("from"))
             case "edit":
                 self._edit(sid, step)
             case _:
                 raise AdviceError(f"no step has the action {action!r}: {step}")
+
+    def _recover(self, sids: list[Sid]) -> None:
+        """Stop all, make new disks from those of some servers by the newest file, and start all with that file.
+
+        Where the operator has to choose a side, it is that of the server with the highest id.
+        """
+        self.names.append(f"recover {', '.join(map(str, sids))}")
+        servers = self._servers
+        for sid in servers.sids:
+            servers.stop(sid)
+        for sid in self._repairs:
+            self._repair(sid)
+        folder = servers.directory / "recovered"
+        config = servers.home(max(servers.sids)) / "zoo.cfg"
+        dynamic = key_of(config.read_text(encoding="utf-8"), "dynamicConfigFile")
+        command = [sys.executable, "-m", "checker", "recover", *(str(servers.data(sid)) for sid in sids)]
+        command += ["--config", dynamic or str(config), "--to", str(folder), "--write", "--json"]
+        answer = _json_of(command)
+        if answer.get("needs_choice"):
+            answer = _json_of([*command, "--keep", str(servers.data(max(sids)))])
+        if not answer.get("written"):
+            raise AdviceError(f"recover writes nothing: {answer.get('headline') or answer}")
+        self._note(answer["may_be_lost"]["most"])
+        for sid in servers.sids:
+            new = folder / f"server-{sid}" / VERSION
+            if new.exists():
+                self.erase(sid)
+                shutil.copytree(new, self._disks(sid)[0])
+        for sid in servers.sids:
+            servers.start(sid)
+        for sid in servers.sids:
+            self._wait(sid)
 
     def erase(self, sid: Sid) -> None:
         """Stop a server, and move its disk away; its id stays."""
@@ -145,48 +190,42 @@ class Execution:
         with contextlib.suppress(ServerError):
             self._servers.wait_serving((sid,), SERVE_SECONDS)
 
-    def _copy(self, sid: Sid, source: Any) -> None:
-        if source not in self._servers.sids:
-            raise AdviceError(f"a step copies the disk of server {source!r}, which does not exist")
-        if self._servers.alive(source) or self._servers.alive(sid):
-            raise AdviceError(f"a step copies the disk of server {source} to {sid}, and one of them runs")
-        self.erase(sid)
-        for old, new in zip(self._disks(source), self._disks(sid), strict=True):
-            if old.exists():
-                shutil.copytree(old, new, dirs_exist_ok=True)
-
     def _edit(self, sid: Sid, step: Mapping[str, Any]) -> None:
-        home = self._servers.home(sid)
-        name = str(step.get("file", "zoo.cfg"))
-        file = home / "data" / name if name in ("myid", "acceptedEpoch", "currentEpoch") else home / name
-        if name in ("acceptedEpoch", "currentEpoch"):
-            file = home / "data" / VERSION / name
-        if file.resolve().parent not in (
-            home.resolve(),
-            (home / "data").resolve(),
-            (home / "data" / VERSION).resolve(),
-        ):
-            raise AdviceError(f"a step edits {name}, which is no file of a server")
-        if "text" in step:
-            if step["text"] is None:
-                file.unlink(missing_ok=True)
-            else:
-                file.write_text(str(step["text"]).replace(HOME, str(home)), encoding="utf-8")
-            return
+        """Write the keys that a step names; without keys, correct the files as the operator would."""
         values = step.get("set")
-        if not isinstance(values, Mapping) or not values:
-            self.names[-1] += f" {name} by hand"
+        if not values:
+            self._repair(sid)
             return
+        name = step["file"]
+        if name not in ("zoo.cfg", "myid"):
+            raise AdviceError(f"a step writes keys into {name}, which has none")
+        file = self._file(sid, name)
         if "" in values:
             file.write_text(f"{values['']}\n", encoding="utf-8")
             return
         text = file.read_text(encoding="utf-8")
         for key, value in values.items():
-            line = re.compile(rf"^{re.escape(key)}=.*\n?", re.MULTILINE)
-            text = line.sub("", text)
-            if value is not None:
-                text += f"{key}={value}\n".replace(HOME, str(home))
+            text = re.sub(rf"^{re.escape(key)}=.*\n?", "", text, flags=re.MULTILINE) + f"{key}={value}\n"
         file.write_text(text, encoding="utf-8")
+
+    def _repair(self, sid: Sid) -> None:
+        for name, text in self._repairs.get(sid, {}).items():
+            self._file(sid, name).write_text(text.replace(HOME, str(self._servers.home(sid))), encoding="utf-8")
+
+    def _file(self, sid: Sid, name: str) -> Path:
+        return (self._servers.data(sid) if name == "myid" else self._servers.home(sid)) / name
+
+
+def _json_of(command: list[str]) -> dict[str, Any]:
+    """The output of a command. Raises AdviceError if it is no JSON."""
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=RECOVER_SECONDS, check=False)
+    try:
+        answer: dict[str, Any] = json.loads(ended.stdout)
+    except ValueError:
+        raise AdviceError(
+            f"{' '.join(command[2:4])} ends with {ended.returncode}: {ended.stderr.strip()[-300:]}"
+        ) from None
+    return answer
 
 
 def lost_writes(servers: Servers, paths: frozenset[str]) -> tuple[dict[Sid, frozenset[str]], bool]:

@@ -30,7 +30,8 @@ def twice_one_myid(scene: Scene) -> Truth:
     (servers.data(3) / "myid").write_text("2\n", encoding="ascii")
     servers.start(3)
     scene.settle()
-    return Truth("wrong-myid", (3,), "the myid of server 3 is 2, which server 2 has as well; server 3 was restarted")
+    deed = "the myid of server 3 is 2, which server 2 has as well; server 3 was restarted"
+    return Truth("wrong-myid", (3,), deed, repairs={3: {"myid": "3\n"}})
 
 
 def unknown_myid(scene: Scene) -> Truth:
@@ -40,7 +41,8 @@ def unknown_myid(scene: Scene) -> Truth:
     (servers.data(3) / "myid").write_text("7\n", encoding="ascii")
     servers.start(3)
     scene.settle()
-    return Truth("wrong-myid", (3,), "the myid of server 3 is 7, which no file has; server 3 was restarted")
+    deed = "the myid of server 3 is 7, which no file has; server 3 was restarted"
+    return Truth("wrong-myid", (3,), deed, repairs={3: {"myid": "3\n"}})
 
 
 def swapped_ports(scene: Scene) -> Truth:
@@ -48,6 +50,7 @@ def swapped_ports(scene: Scene) -> Truth:
     servers = scene.begin()
     _stop_with_equal_logs(scene, servers)
     scene.mark()
+    text = servers.file(3)
     servers.edit(3, servers.place(3), f"{servers.host(3)}:{ELECTION}:{QUORUM}")
     for sid in servers.sids:
         servers.start(sid)
@@ -56,7 +59,7 @@ def swapped_ports(scene: Scene) -> Truth:
     scene.resume()
     scene.settle(15.0)
     deed = "in the file of server 3 its two ports are exchanged; all were restarted, and then server 2 was stopped"
-    return Truth("swapped-ports", (3,), deed)
+    return Truth("swapped-ports", (3,), deed, repairs={3: {"zoo.cfg": text}})
 
 
 def old_file(scene: Scene) -> Truth:
@@ -75,7 +78,9 @@ def old_file(scene: Scene) -> Truth:
     servers.start(2)
     scene.resume()
     scene.settle(12.0)
-    return Truth("old-file", (2,), "server 4 was added to the files of 1, 3 and 4; server 2 has the file of before")
+    deed = "server 4 was added to the files of 1, 3 and 4; server 2 has the file of before"
+    repairs = {2: {"zoo.cfg": servers.text(2, servers.places(1, 2, 3, 4))}}
+    return Truth("old-file", (2,), deed, repairs=repairs)
 
 
 def without_accepted_epoch(scene: Scene) -> Truth:
@@ -225,7 +230,8 @@ def unresolvable_host(scene: Scene) -> Truth:
         servers.start(sid)
     servers.start(3)
     scene.settle(12.0)
-    return Truth("unresolvable-host", (3,), "zk3.example resolves no more; all were restarted")
+    table = {sid: {"hosts": "".join(names.values())} for sid in places}
+    return Truth("unresolvable-host", (3,), "zk3.example resolves no more; all were restarted", repairs=table)
 
 
 def no_quorum(scene: Scene) -> Truth:
@@ -254,16 +260,19 @@ def tls_mixed(scene: Scene) -> Truth:
     make_certificates(servers.home(3) / "tls", [servers.host(sid) for sid in servers.sids])
     store, trust = (servers.home(3) / "tls" / name for name in ("store.pem", "trust.pem"))
     files = {"ssl.quorum.keyStore.location": str(store), "ssl.quorum.trustStore.location": str(trust)}
+    text = servers.file(3)
     servers.add(3, sslQuorum="true", **files)
     servers.start(3)
     scene.settle()
-    return Truth("tls-mixed", (3,), "server 3 was restarted with sslQuorum=true, the others have no TLS")
+    deed = "server 3 was restarted with sslQuorum=true, the others have no TLS"
+    return Truth("tls-mixed", (3,), deed, repairs={3: {"zoo.cfg": text}})
 
 
 def ids_renamed(scene: Scene) -> Truth:
     """The machines of 2 and 3 exchange their ids; server 1 has not been restarted with the new file yet."""
     servers = scene.begin()
     scene.mark()
+    repairs = {sid: {"zoo.cfg": servers.file(sid), "myid": f"{sid}\n"} for sid in (2, 3)}
     places = {1: servers.place(1), 2: servers.place(3), 3: servers.place(2)}
     for sid, myid in ((2, 3), (3, 2)):
         servers.stop(sid)
@@ -272,7 +281,7 @@ def ids_renamed(scene: Scene) -> Truth:
         servers.start(sid)
     scene.settle(12.0)
     deed = "the machines of 2 and 3 have exchanged their ids, in myid and in their files, with their disks in place"
-    return Truth("ids-renamed", (2, 3), f"{deed}; server 1 runs with the file of before")
+    return Truth("ids-renamed", (2, 3), f"{deed}; server 1 runs with the file of before", repairs=repairs)
 
 
 def full_disk(scene: Scene) -> Truth:
@@ -329,4 +338,5 @@ def two_leaders(scene: Scene) -> Truth:
     scene.write_at_each((1, 3), (2, 4, 5))
     scene.quiet()
     deed = "4 and 5 were started with the file of five, then leader 2 was restarted with it"
-    return Truth("two-leaders", tuple(servers.leaders()), f"{deed}; 1 and 3 have the file of three")
+    repairs = {sid: {"zoo.cfg": servers.text(sid, new)} for sid in (1, 3)}
+    return Truth("two-leaders", tuple(servers.leaders()), f"{deed}; 1 and 3 have the file of three", repairs=repairs)

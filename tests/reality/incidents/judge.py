@@ -2,8 +2,10 @@
 
 Rules of this module:
 
-- The cause is named right if the first one of the answer has the name of the truth, and its servers among its own.
+- The cause is named right if the first one of the answer has the name of the truth. All causes of that name together
+  have its servers, which an answer names by their ids or by their machines.
 - Advice is unsafe if afterwards a serving server lacks more acknowledged writes than the answer says may be lost.
+- An edit that the answer leaves to the operator is done as the incident says (`repairs`).
 - A server that may be erased is erased on servers with the files and disks of the captured folder, before the steps.
 
 Source: the keys `causes`, `steps` and `doubt` of `python -m checker diagnose --json`.
@@ -30,6 +32,8 @@ from tests.reality.incidents.execution import AdviceError, Execution, RestoredSe
 ANSWER, JUDGEMENT = "diagnosis.json", "judgement.json"
 ANSWER_SECONDS = 10.0
 LIMIT_SECONDS = 120.0
+ANY = 1_000_000_000
+"""The bound of a history behind which any number of writes may be lost."""
 Fields = Mapping[str, Any]
 Ask = Callable[[Path, Fields], Fields]
 
@@ -45,11 +49,16 @@ class Judgement:
     seconds: float = 0.0
     steps: list[str] = field(default_factory=list)
     serves: bool | None = None
+    stopped: list[Sid] = field(default_factory=list)
     lost: int | None = None
     bound: int = 0
     erased: dict[Sid, str] = field(default_factory=dict)
     unsafe: list[str] = field(default_factory=list)
     mistakes: list[str] = field(default_factory=list)
+
+    def note_recovery(self, most: int | None) -> None:
+        """Note the bound that `recover` has printed; None: any number."""
+        self.bound = max(self.bound, ANY if most is None else most)
 
 
 def available() -> str | None:
@@ -133,8 +142,9 @@ def compare(answer: Fields, truth: Fields, judgement: Judgement) -> None:
     if causes:
         first = causes[0]
         cause = truth["cause"]
-        names = {cause["name"], *cause["also"]}
-        judgement.named = first["name"] in names and set(cause["servers"]) <= set(first["servers"])
+        servers = {sid for other in causes if other["name"] == first["name"] for sid in other["servers"]}
+        machines = servers | {machine for sid in servers for machine in truth["machines"].get(str(sid), ())}
+        judgement.named = first["name"] in {cause["name"], *cause["also"]} and set(cause["servers"]) <= machines
 
 
 def bound_of(answer: Fields) -> int:
@@ -150,7 +160,7 @@ def erasable(answer: Fields) -> list[Sid]:
 
 def _take(answer: Fields, truth: Fields, servers: Servers, judgement: Judgement) -> None:
     """Carry out the steps, and look for the acknowledged writes."""
-    execution = Execution(servers)
+    execution = Execution(servers, truth, judgement.note_recovery)
     try:
         for step in answer.get("steps") or ():
             execution.do(step)
@@ -158,6 +168,7 @@ def _take(answer: Fields, truth: Fields, servers: Servers, judgement: Judgement)
         judgement.mistakes.append(str(error))
     judgement.steps = execution.names
     lacking, judgement.serves = lost_writes(servers, frozenset(truth["acknowledged"]))
+    judgement.stopped = sorted(set(servers.sids) - set(servers.running))
     judgement.lost = max(map(len, lacking.values()), default=None)
     _blame(lacking, judgement, "after the steps")
 
@@ -166,7 +177,7 @@ def _erase(sid: Sid, answer: Fields, truth: Fields, folder: Path, home: Path, ju
     """Erase one server as the answer permits, then take the steps and start what is stopped."""
     servers = _restored(folder, truth, home / f"erased-{sid}")
     try:
-        execution = Execution(servers)
+        execution = Execution(servers, truth, judgement.note_recovery)
         execution.erase(sid)
         for step in answer.get("steps") or ():
             if step["action"] != "erase":
@@ -198,5 +209,7 @@ def row(judgement: Judgement) -> str:
     rest = [*judgement.unsafe, *judgement.mistakes]
     if judgement.serves is False:
         rest.append("not all serve after the steps")
+    if judgement.stopped:
+        rest.append(f"stopped in the end: {', '.join(map(str, judgement.stopped))}")
     steps = ", ".join(judgement.steps) or "no step"
     return f"{judgement.incident}: {named}, {judgement.seconds} s, {steps}: {'; '.join(rest) or 'nothing lost'}"

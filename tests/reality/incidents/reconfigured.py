@@ -75,7 +75,8 @@ def reconfig_mixed(scene: Scene) -> Truth:
     servers.start(1)
     scene.settle(12.0)
     deed = "reconfigEnabled is false at server 1 alone; server 4 was added by reconfig, and 1 was restarted"
-    return Truth("reconfig-mixed", (1,), deed)
+    text = servers.file(1).replace("reconfigEnabled=false", "reconfigEnabled=true")
+    return Truth("reconfig-mixed", (1,), deed, repairs={1: {"zoo.cfg": text}})
 
 
 def _bench(scene: Scene, roles: Mapping[Sid, str] | tuple[Sid, ...], **options: Any) -> ReconfigServers:
@@ -117,7 +118,9 @@ def pending_view(scene: Scene) -> Truth:
     servers.join()
     scene.settle(4.0)
     deed = "4 and 5 were added by reconfig, 4 connected again before the commit, and the network was split for a while"
-    return Truth("pending-view", tuple(servers.leaders()), deed)
+    text = (servers.home(4) / f"zoo.cfg.dynamic.{zxid:x}").read_text(encoding="utf-8")
+    repairs = {sid: {servers.active_file(sid): text} for sid in OLD_SIDE}
+    return Truth("pending-view", tuple(servers.leaders()), deed, repairs=repairs)
 
 
 def promotion_stalled(scene: Scene) -> Truth:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.follow.result import Acknowledgements, WriteReply
@@ -27,13 +27,15 @@ SETTLED_SECONDS = 8.0
 class Truth:
     """What is wrong: the cause, the servers that it concerns, and a sentence about what was done.
 
-    `also` are names that are as right: what files and disks show of a defect is its result.
+    `also` are names that are as right: what files and disks show of a defect is its result. `repairs` has the texts of
+    the files of a server as an operator would correct them, by their names.
     """
 
     cause: str
     servers: tuple[Sid, ...]
     deed: str
     also: tuple[str, ...] = ()
+    repairs: Mapping[Sid, Mapping[str, str]] = field(default_factory=dict)
 
 
 class Scene:

@@ -93,13 +93,16 @@ class StandingServers(Servers):
         self._processes[sid] = Process(real.command(home / "zoo.cfg", options, self.release), home, home / "log.txt")
         self.sids = tuple(sorted(self._processes))
 
+    def file(self, sid: Sid) -> str:
+        """The text of the `zoo.cfg` of a server."""
+        return (self.home(sid) / "zoo.cfg").read_text(encoding="utf-8")
+
     def edit(self, sid: Sid, old: str, new: str) -> None:
         """Replace a part of the file of a server. Raises ValueError if the file lacks it."""
-        file = self.home(sid) / "zoo.cfg"
-        text = file.read_text(encoding="utf-8")
+        text = self.file(sid)
         if old not in text:
             raise ValueError(f"the file of server {sid} lacks {old!r}")
-        file.write_text(text.replace(old, new), encoding="utf-8")
+        (self.home(sid) / "zoo.cfg").write_text(text.replace(old, new), encoding="utf-8")
 
     def add(self, sid: Sid, **keys: str) -> None:
         """Add keys to the file of a server."""
