@@ -26,6 +26,7 @@ from checker.command import (
     say,
     unread_output_discarded,
 )
+from checker.diagnose.command import DIAGNOSE
 from checker.engine.model import ModelError
 from checker.printable import nearest
 from checker.recover_command import RECOVER
@@ -41,6 +42,7 @@ COMMANDS: dict[str, Command] = {
         REPLAY,
         ROLLOUT,
         PLAN,
+        DIAGNOSE,
         RECOVER,
         EXPLORE,
         VALIDATE,

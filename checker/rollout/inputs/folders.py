@@ -430,7 +430,7 @@ def _server_files(file: _ConfigFile) -> list[ServerFiles]:
     text = text_of(file.path)
     if text is None:
         raise input_error(file.path, "it cannot be read", "name a readable zoo.cfg")
-    name, reader = str(file.path), partial(_dynamic_text, file.path.parent)
+    name, reader = str(file.path), partial(dynamic_text, file.path.parent)
     config = parse_zoo_cfg(text, name, read=reader, complete=False)
     if not config.servers and not config.distributed and file.sid is None:
         file = _with_id(file, text)
@@ -460,7 +460,7 @@ def _with_id(file: _ConfigFile, text: str) -> _ConfigFile:
     raise input_error(file.path, problem, right)
 
 
-def _dynamic_text(folder: Path, name: str) -> str | None:
+def dynamic_text(folder: Path, name: str) -> str | None:
     """The text of a dynamic file. A relative path may lead one folder up, and no further."""
     path, relative = Path(name), Path(os.path.normpath(folder / name))
     near = not path.is_absolute() and relative.is_relative_to(os.path.normpath(folder.parent))

@@ -18,14 +18,15 @@ Sources: `ConfCommand`, `ZooKeeperServer.dumpConf`, `QuorumZooKeeperServer.dumpC
 import re
 import socket
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
 from itertools import combinations
 
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import Folder, ServerText, collected, state_of
-from spec.config import ServerLine, parse_server, render_server
+from spec.config import ConfigError, Problem, ServerLine, parse_server, render_server
 from spec.config.server_line import BadServerLineError
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS
@@ -46,9 +47,32 @@ NOT_LISTED = "is not executed because it is not in the whitelist"
 NOT_SERVING = "not currently serving requests"
 
 
+class Silence(Enum):
+    """The reason why an address gives no state of a server."""
+
+    UNKNOWN_HOST = "unknown host"
+    TIMEOUT = "no answer in time"
+    UNREACHABLE = "unreachable"
+    NOT_LISTED = "the word is not in the whitelist"
+    NOT_SERVING = "it runs and does not serve"
+    ENDED = "the connection ended without an answer"
+    STRANGER = "no answer of a member of an ensemble"
+
+
+class NoAnswerError(ConfigError):
+    """An address that gives no state of a server; `silence` is the reason."""
+
+    def __init__(self, silence: Silence, address: str, what: str, right: str) -> None:
+        super().__init__((Problem(address, 0, what, right),))
+        self.silence = silence
+
+
 @dataclass(frozen=True)
 class LiveServer:
-    """The answers of one server: its address, the lines of `conf`, its membership, its role and its release."""
+    """The answers of one server: its address, the lines of `conf`, its membership, its role and its release.
+
+    `zxid` is that of its last applied transaction, None if `srvr` does not state it.
+    """
 
     address: str
     sid: Sid
@@ -56,6 +80,7 @@ class LiveServer:
     membership: tuple[str, ...]
     mode: str
     release: str
+    zxid: int | None = None
 
     @property
     def lines(self) -> dict[Sid, ServerLine]:
@@ -91,12 +116,7 @@ def read_live(text: str, *, together: bool = True) -> Folder:
 
     `together`: all servers must have the same membership; else each may have its own, as during a roll-out.
     """
-    addresses = [_address(part) for part in _hosts_in(text)]
-    if len(addresses) > MOST:
-        raise input_error(text[:80], f"there are {len(addresses)} addresses", f"name at most {MOST}")
-    with ThreadPoolExecutor(len(addresses)) as pool:
-        answers = [pool.submit(_server, address) for address in addresses]
-    servers = collected(answer.result for answer in answers)
+    servers = collected(answer.result for answer in _answers(text))
     for server, twin in ((server, twin) for twin, server in combinations(servers, 2) if server.sid == twin.sid):
         problem = f"it answers as server {server.sid}, as {twin.address} does"
         right = "name the address of each server itself, not that of a load balancer"
@@ -104,15 +124,43 @@ def read_live(text: str, *, together: bool = True) -> Folder:
     leader = _leader(servers)
     if together:
         _check_members(servers, text)
-    hosts = _hosts(servers)
-    texts, sentences = [], []
-    for server in sorted(servers, key=lambda server: server.sid):
-        keys = TOLD | {line.partition("=")[0] for line in server.membership}
-        texts.append(ServerText(server.sid, server.address, _text(server, hosts), told=keys, written=False))
-        sentence = f"{server.address} is server {server.sid}, {server.mode}, release {server.release}"
-        sentences.append(f"{sentence}; id and members are those of `conf`")
+    sentences = [
+        f"{server.address} is server {server.sid}, {server.mode}, release {server.release}; id and members are those of"
+        " `conf`"
+        for server in sorted(servers, key=lambda server: server.sid)
+    ]
     sentences.append(f"of the keys of a zoo.cfg `conf` states {', '.join(FILE_KEYS)} and the members: see what differs")
-    return state_of(text, texts, sentences, leader=leader, together=together)
+    return state_of(text, texts_of(servers), sentences, leader=leader, together=together)
+
+
+def texts_of(servers: Iterable[LiveServer]) -> list[ServerText]:
+    """The text that stands for the zoo.cfg of each server, by their ids."""
+    hosts = _hosts(servers := sorted(servers, key=lambda server: server.sid))
+    return [
+        ServerText(
+            server.sid,
+            server.address,
+            _text(server, hosts),
+            told=TOLD | {line.partition("=")[0] for line in server.membership},
+            written=False,
+        )
+        for server in servers
+    ]
+
+
+def answers_of(text: str) -> list[LiveServer | NoAnswerError]:
+    """The answer of each address, in their order. Raises ConfigError for a text that is not addresses."""
+    answers = _answers(text)
+    return [error if isinstance(error := answer.exception(), NoAnswerError) else answer.result() for answer in answers]
+
+
+def _answers(text: str) -> list[Future[LiveServer]]:
+    """What each address answers; all are asked at once, and each has answered or failed."""
+    addresses = [_address(part) for part in _hosts_in(text)]
+    if len(addresses) > MOST:
+        raise input_error(text[:80], f"there are {len(addresses)} addresses", f"name at most {MOST}")
+    with ThreadPoolExecutor(len(addresses)) as pool:
+        return [pool.submit(_server, address) for address in addresses]
 
 
 def _hosts_in(text: str) -> list[str]:
@@ -134,21 +182,22 @@ def _word(address: tuple[str, int], name: str, word: str) -> str:
     try:
         answer = _exchange(address, word)
     except socket.gaierror:
-        raise input_error(name, "this host name is unknown here", again) from None
+        raise NoAnswerError(Silence.UNKNOWN_HOST, name, "this host name is unknown here", again) from None
     except TimeoutError:
-        raise input_error(name, f"no answer to {word} within {SECONDS:.0f} s", again) from None
+        raise NoAnswerError(Silence.TIMEOUT, name, f"no answer to {word} within {SECONDS:.0f} s", again) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise input_error(name, f"it cannot be reached: {reason}", again) from None
+        raise NoAnswerError(Silence.UNREACHABLE, name, f"it cannot be reached: {reason}", again) from None
     if NOT_LISTED in answer:
         right = "add conf and srvr to 4lw.commands.whitelist of this server, or give the zoo.cfg files in a folder"
-        raise input_error(name, f"the server does not execute {word}: it is not in its whitelist", right)
+        problem = f"the server does not execute {word}: it is not in its whitelist"
+        raise NoAnswerError(Silence.NOT_LISTED, name, problem, right)
     if NOT_SERVING in answer:
         right = "wait until it serves (it has no leader now), or give the zoo.cfg files in a folder"
-        raise input_error(name, "the server does not serve now", right)
+        raise NoAnswerError(Silence.NOT_SERVING, name, "the server does not serve now", right)
     if not answer.strip():
         right = "name the plain client port of a ZooKeeper server: four-letter words are not sent over TLS"
-        raise input_error(name, f"the connection ended without an answer to {word}", right)
+        raise NoAnswerError(Silence.ENDED, name, f"the connection ended without an answer to {word}", right)
     return answer
 
 
@@ -182,12 +231,16 @@ def _server(address: tuple[str, int]) -> LiveServer:
     sid = integer(settings.get("serverId", ""), 0, LONG[1])
     if sid is None or mode is None:
         problem = f"not an answer of ZooKeeper: {on_a_line(conf[:60])!r}"
-        raise input_error(name, problem, "name the client port of a ZooKeeper server")
+        raise NoAnswerError(Silence.STRANGER, name, problem, "name the client port of a ZooKeeper server")
     if not membered:
         problem = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"
-        raise input_error(name, problem, "give its zoo.cfg in a folder")
+        raise NoAnswerError(Silence.STRANGER, name, problem, "give its zoo.cfg in a folder")
     membership = tuple(line.strip() for line in tail.splitlines() if "=" in line)
-    return LiveServer(name, sid, settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown")
+    zxid = re.search(r"^Zxid: 0x([0-9a-f]{1,16})\s*$", srvr, re.MULTILINE)
+    return LiveServer(
+        name, sid, settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown",
+        None if zxid is None else required_integer(zxid[1], base=16),
+    )  # fmt: skip
 
 
 def _leader(servers: list[LiveServer]) -> Sid | None:
@@ -202,7 +255,7 @@ def _check_members(servers: list[LiveServer], text: str) -> None:
     first = servers[0]
     for server in servers[1:]:
         if server.lines.keys() != first.lines.keys():
-            mine, theirs = (", ".join(map(str, sorted(asked.lines))) for asked in (first, server))
+            mine, theirs = (", ".join(map(str, sorted(one.lines))) for one in (first, server))
             problem = f"server {server.sid} has the members {theirs}, and server {first.sid} has {mine}"
             right = "give the files before and after the change, and these with --now"
             raise input_error(server.address, f"{problem}: a change is under way", right)

@@ -1,0 +1,271 @@
+"""The evidence of a diagnosis: what each input says of one server, and how inputs are joined by server.
+
+    DIR                     a folder of one server, or of folders of servers
+    DIR/N/zoo.cfg           its configuration, also in conf/
+    DIR/N/data/version-2    its data directory, with myid; its dataLogDir beside it
+    DIR/N/zookeeper.log     its log
+    HOST:PORT,HOST:PORT     servers that may run: `conf` and `srvr` are asked; nothing is changed
+
+Rules of this module:
+
+- A part that cannot be read is evidence, too. It never ends the diagnosis; `ServerEvidence.faults` has a sentence.
+- The myid in the data directory says whose folder it is, then the number in the name of the folder. Two folders with
+  one myid are two places; both are kept.
+- An address belongs to the folder whose server answers there by its id. A silent one belongs to the only folder with
+  its client port.
+- Nothing is written, and no session is opened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from checker.diagnose.messages import LogEvidence, read_log
+from checker.rollout.inputs.documents import input_error
+from checker.rollout.inputs.folders import NUMBERED, ServerFiles, dynamic_text, text_of
+from checker.rollout.inputs.live import LiveServer, NoAnswerError, answers_of, is_live, texts_of
+from refimpl.disk.survey import DiskSurvey, survey
+from spec.config import ConfigError, parse_ensemble, parse_zoo_cfg
+from spec.quorum import Sid, View
+from spec.text import INT, integer, on_a_line, required_integer
+
+VERSION = "version-2"
+DEEPEST = 3
+"""How many folders below an input are looked through."""
+MOST_FILES = 10_000
+"""The largest number of entries of the folders of one input."""
+LOG_FILE = re.compile(r".*\.(?:log|out)(?:\.[0-9]+)?|zookeeper.*\.log.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ServerEvidence:
+    """All that the inputs say of one server.
+
+    `place` is the folder, or the address, as the user has named it. `sid` is None where nothing says it; `named` is the
+    number in the name of the folder. `live` is the answer of its address, or why there is none; None if no address was
+    given for it. `next_view` is the configuration in a file `.next` (`next_path`): its server has acknowledged it, and
+    not activated it. `faults` are sentences about parts that cannot be used.
+    """
+
+    place: str
+    sid: Sid | None = None
+    named: Sid | None = None
+    files: ServerFiles | None = None
+    disk: DiskSurvey | None = None
+    live: LiveServer | NoAnswerError | None = None
+    log: LogEvidence | None = None
+    next_path: str = ""
+    next_view: View | None = None
+    faults: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the server for a reader."""
+        return f"the server in {self.place}" if self.sid is None else f"server {self.sid}"
+
+    @property
+    def answers(self) -> LiveServer | None:
+        """The answer of its address, if it has one."""
+        return self.live if isinstance(self.live, LiveServer) else None
+
+    @property
+    def view(self) -> View | None:
+        """The view that it runs with, by its own answer, or by its files; None if neither states it."""
+        return self.files.view if self.files is not None else None
+
+
+def evidence(inputs: Iterable[str]) -> tuple[ServerEvidence, ...]:
+    """All evidence of some inputs, by server. Raises ConfigError for an input that is neither a path nor addresses."""
+    places: list[ServerEvidence] = []
+    answers: list[LiveServer | NoAnswerError] = []
+    for text in inputs:
+        path = Path(text)
+        if _exists(path):
+            places += _of_path(path)
+        elif is_live(text):
+            answers += answers_of(text)
+        else:
+            raise input_error(on_a_line(text[:80]), "there is no such file or folder", "name one, or HOST:PORT")
+    return tuple(sorted(_joined(places, answers), key=lambda server: (server.sid is None, server.sid or 0)))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # no name that a file can have
+        return False
+
+
+# Folders.
+
+
+def _of_path(path: Path) -> Iterator[ServerEvidence]:
+    if not path.is_dir():
+        yield from _of_file(path)
+        return
+    children = {child: files for child in _folders(path) if _is_marked(files := _paths(child))}
+    own = [file for file in _entries(path) if not file.is_dir()]
+    shared = next((file for file in own if file.suffix == ".cfg"), None)
+    if (_is_marked(own, path) and shared is None) or len(children) < 2 or _names_a_child(shared, children):
+        yield _of_folder(path, _paths(path), None)
+    else:
+        for child, files in children.items():
+            yield _of_folder(child, files, shared)
+
+
+def _names_a_child(config: Path | None, children: Iterable[Path]) -> bool:
+    """Whether the data directory of a file has the name of one of these folders, which are then parts of one server."""
+    text = "" if config is None else text_of(config) or ""
+    names = {Path(match[1]).name for match in re.finditer(r"^\s*data(?:Log)?Dir\s*[=:]\s*(\S+)", text, re.MULTILINE)}
+    return any(child.name in names for child in children)
+
+
+def _folders(path: Path) -> list[Path]:
+    return [child for child in _entries(path) if child.is_dir() and child.name != VERSION]
+
+
+def _entries(path: Path) -> list[Path]:
+    try:
+        return sorted(path.iterdir())
+    except OSError:
+        return []
+
+
+def _paths(folder: Path, depth: int = DEEPEST) -> list[Path]:
+    """The files and folders below a folder, those of a version directory excepted."""
+    paths = list[Path]()
+    for entry in _entries(folder):
+        paths.append(entry)
+        if depth and entry.is_dir() and not entry.is_symlink() and entry.name != VERSION:
+            paths += _paths(entry, depth - 1)
+        if len(paths) > MOST_FILES:
+            raise input_error(folder, f"there are more than {MOST_FILES} entries in it", "name the folders of servers")
+    return paths
+
+
+def _is_marked(paths: Iterable[Path], folder: Path | None = None) -> bool:
+    """Whether these paths are those of a server: a configuration, a data directory, a myid or a log."""
+    names = [path.name for path in paths] + ([VERSION] if folder is not None and (folder / VERSION).is_dir() else [])
+    return any(name in (VERSION, "myid") or name.endswith(".cfg") or LOG_FILE.fullmatch(name) for name in names)
+
+
+def _of_folder(folder: Path, paths: list[Path], shared: Path | None) -> ServerEvidence:
+    """The evidence in the folder of one server."""
+    data = sorted({path.parent for path in paths if path.name in (VERSION, "myid")})
+    if (folder / VERSION).is_dir() and folder not in data:
+        data.insert(0, folder)
+    with_id = [path for path in data if (path / "myid").is_file()]
+    data_dir = next(iter(with_id), next(iter(data), None))
+    log_dir = next((path for path in data if path != data_dir), None)
+    disk = None if data_dir is None else survey(data_dir, log_dir)
+    config = next((path for path in paths if path.suffix == ".cfg"), shared)
+    logs = [path for path in paths if LOG_FILE.fullmatch(path.name) and path.is_file()]
+    number = NUMBERED.fullmatch(folder.name)
+    named = None if number is None else required_integer(number[1])
+    server = ServerEvidence(str(folder), disk.myid.value if disk is not None else None, named, disk=disk)
+    if logs:
+        server = replace(server, log=read_log(max(logs, key=lambda path: path.stat().st_mtime)))
+    if server.sid is None:
+        server = replace(server, sid=named)
+    if (pending := next((path for path in paths if path.name.endswith(".dynamic.next")), None)) is not None:
+        server = _with_next(server, pending)
+    return server if config is None else _with_config(server, config)
+
+
+def _with_config(server: ServerEvidence, path: Path) -> ServerEvidence:
+    text = text_of(path)
+    if text is None:
+        return replace(server, faults=(*server.faults, f"{path} cannot be read"))
+    read = partial(dynamic_text, path.parent)
+    try:
+        config = parse_zoo_cfg(text, str(path), read=read, complete=False)
+    except ConfigError as error:
+        return replace(server, faults=(*server.faults, *_sentences(error)))
+    dynamic = None if config.dynamic_config_file is None else read(config.dynamic_config_file)
+    return replace(server, files=ServerFiles(server.sid or 0, str(path), text, dynamic, config))
+
+
+def _with_next(server: ServerEvidence, path: Path) -> ServerEvidence:
+    try:
+        view = parse_ensemble(text_of(path) or "", str(path)).view
+    except ConfigError as error:
+        return replace(server, faults=(*server.faults, *_sentences(error)))
+    return replace(server, next_path=str(path), next_view=view)
+
+
+def _sentences(error: ConfigError) -> tuple[str, ...]:
+    return tuple(on_a_line(str(problem)) for problem in error.problems)
+
+
+def _of_file(path: Path) -> Iterator[ServerEvidence]:
+    """The evidence in one file: a configuration of all its members, or the log of a server."""
+    if path.suffix == ".cfg":
+        server = _with_config(ServerEvidence(str(path)), path)
+        sids = sorted(server.files.config.view.members) if server.files is not None else []
+        for sid in sids:
+            yield _with_config(ServerEvidence(str(path), sid), path)
+        if not sids:
+            yield server
+    else:
+        log = read_log(path)
+        yield ServerEvidence(str(path), log.sid, log=log)
+
+
+# Addresses.
+
+
+def _joined(
+    places: Iterable[ServerEvidence], answers: Iterable[LiveServer | NoAnswerError]
+) -> Iterator[ServerEvidence]:
+    answers = list(answers)
+    texts = {text.origin: text for text in texts_of(answer for answer in answers if isinstance(answer, LiveServer))}
+    rest = _merged(places)
+    for answer in answers:
+        address = answer.address if isinstance(answer, LiveServer) else answer.problems[0].file
+        server = _owner(rest, answer, address)
+        if server is None:
+            server = ServerEvidence(address, answer.sid if isinstance(answer, LiveServer) else None)
+        else:
+            rest.remove(server)
+        server = replace(server, live=answer)
+        if isinstance(answer, LiveServer) and server.files is None:
+            try:
+                server = replace(server, files=texts[address].parsed())
+            except ConfigError as error:
+                server = replace(server, faults=(*server.faults, *_sentences(error)))
+        yield server
+    yield from rest
+
+
+def _merged(places: Iterable[ServerEvidence]) -> list[ServerEvidence]:
+    """The places, with what several inputs say of one server joined: a log file, a configuration, a folder."""
+    servers: list[ServerEvidence] = []
+    for place in places:
+        alike = (server for server in servers if server.sid == place.sid and place.sid is not None)
+        twin = next((server for server in alike if server.disk is None or place.disk is None), None)
+        if twin is None:
+            servers.append(place)
+        else:
+            servers.remove(twin)
+            main, other = (place, twin) if place.disk is not None else (twin, place)
+            files, log = main.files or other.files, main.log or other.log
+            servers.append(replace(main, files=files, log=log, faults=main.faults + other.faults))
+    return servers
+
+
+def _owner(servers: list[ServerEvidence], answer: LiveServer | NoAnswerError, address: str) -> ServerEvidence | None:
+    if isinstance(answer, LiveServer):
+        return next((server for server in servers if server.sid == answer.sid and server.live is None), None)
+    port = integer(address.rpartition(":")[2], 0, INT[1])
+    owners = [server for server in servers if server.files is not None and port in _client_ports(server.files)]
+    return owners[0] if len(owners) == 1 else None
+
+
+def _client_ports(files: ServerFiles) -> set[int]:
+    line = files.config.server(files.sid)
+    clients = (files.config.client, line.client if line is not None else None)
+    return {client.port for client in clients if client is not None}

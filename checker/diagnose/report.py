@@ -1,0 +1,198 @@
+"""The answer of a diagnosis: the state, what can be lost, why, and what to do, as text and as data.
+
+Rules of this module:
+
+- Text and data are made from one `Diagnosis`. No text of an input reaches the terminal unescaped.
+- What is not known is named with the input that would say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from checker.command import ExitCode
+from checker.diagnose.causes import Cause, NextStep, causes
+from checker.diagnose.doubt import Doubts, doubts, zxid_text
+from checker.diagnose.evidence import ServerEvidence, evidence
+from checker.diagnose.situation import Situation, listed
+from checker.printable import capital
+from spec.text import on_a_line
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A diagnosis: the situation, the transactions in doubt, and the causes, the one to mend first at the beginning."""
+
+    situation: Situation
+    doubts: Doubts
+    causes: tuple[Cause, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0: a quorum serves, and no cause was found; 1: a cause is named; 20: the evidence does not say."""
+        if self.causes:
+            return ExitCode.UNEXPECTED
+        return ExitCode.PASSED if self.situation.has_quorum else ExitCode.INCOMPLETE
+
+
+def diagnose(inputs: Iterable[str]) -> Diagnosis:
+    """Diagnose an ensemble from folders, files and addresses. Raises ConfigError for an input that is none of these."""
+    situation = Situation(evidence(inputs))
+    doubtful = doubts(situation)
+    return Diagnosis(situation, doubtful, causes(situation, doubtful))
+
+
+def state(diagnosis: Diagnosis) -> Iterator[str]:
+    """The sentences about the state: who serves, and whether data differ."""
+    situation = diagnosis.situation
+    yield _service(situation)
+    known = [(sid, server.disk) for sid, server in sorted(situation.by_sid.items()) if server.disk is not None]
+    if known:
+        ends = ", ".join(
+            f"server {sid} {zxid_text(disk.last_zxid) if not disk.is_empty else 'empty'}" for sid, disk in known
+        )
+        differing = diagnosis.doubts.differing
+        pairs = ", ".join(f"{one} and {other} at {zxid_text(zxid)}" for (one, other), zxid in sorted(differing.items()))
+        yield f"The disks end with: {ends}; " + (
+            f"histories differ: servers {pairs}." if pairs else "no history differs."
+        )
+
+
+def _service(situation: Situation) -> str:
+    if not situation.was_asked:
+        return "No address was given, so nothing is known of running servers."
+    others = [sid for sid in situation.serving if sid not in situation.leaders]
+    leaders = [
+        f"Server {sid} leads"
+        + (f" by its file (voters {listed(situation.views[sid].voters)})" if sid in situation.views else "")
+        for sid in situation.leaders
+    ]
+    parts = leaders or ["No server leads"]
+    if others:
+        parts.append(f"{listed(others)} {'follows' if len(others) == 1 else 'follow'}")
+    parts += [f"{server.name} runs and does not serve" for server in situation.looking]
+    parts += [f"{server.name} gives no answer" for server in situation.silent]
+    quorum = {True: "There is a quorum.", False: "There is no quorum.", None: "Whether there is a quorum is not known."}
+    return f"{', '.join(parts)}. {quorum[situation.has_quorum]}"
+
+
+def missing(diagnosis: Diagnosis) -> Iterator[str]:
+    """What was not given, and would say more."""
+    situation = diagnosis.situation
+    view = situation.common_view
+    if view is None:
+        yield (
+            "the zoo.cfg files of all servers: they say who votes"
+            if len(situation.views) < 2
+            else ("which configuration is right: the servers do not agree on it")
+        )
+    sids = view.voters if view is not None else frozenset(situation.by_sid)
+    without = [sid for sid in sorted(sids) if sid not in situation.by_sid or situation.by_sid[sid].disk is None]
+    if without:
+        yield f"the data directories of servers {listed(without)}"
+    if not situation.was_asked:
+        yield "the client addresses (HOST:PORT,...): they say which servers run"
+    if all(server.log is None for server in situation.servers):
+        yield "the logs of the servers"
+    yield from (server.log.fault for server in situation.servers if server.log is not None and server.log.fault)
+
+
+def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
+    """The answer as text."""
+    yield from map(on_a_line, state(diagnosis))
+    yield ""
+    yield "What can be lost"
+    yield from _loss(diagnosis.doubts)
+    yield ""
+    yield "Why"
+    if not diagnosis.causes:
+        yield "  No cause was found in this evidence."
+    for cause in diagnosis.causes:
+        yield f"  {cause.kind}: {on_a_line(cause.sentence)}"
+        yield from (f"    {on_a_line(line)}" for line in cause.evidence)
+    yield ""
+    yield "What to do"
+    steps = tuple(first_steps(diagnosis.causes))
+    yield from (f"  {number}. {on_a_line(step.sentence)}" for number, step in enumerate(steps, start=1))
+    if not steps:
+        yield "  Nothing, by this evidence."
+    if (later := len({cause.kind for cause in diagnosis.causes}) - 1) > 0:
+        yield f"  Then run the diagnosis again: {later} more {'cause is' if later == 1 else 'causes are'} named above."
+    for sentence in dict.fromkeys(line for cause in diagnosis.causes for line in cause.never):
+        yield f"  {on_a_line(sentence)}"
+    if unknown := list(missing(diagnosis)):
+        yield ""
+        yield f"Not given: {'; '.join(unknown)}."
+
+
+def first_steps(named: Iterable[Cause]) -> Iterator[NextStep]:
+    """The steps of the first cause, and of those of the same kind: one fault may be at several servers."""
+    kind = None
+    for cause in named:
+        kind = kind or cause.kind
+        if cause.kind is kind:
+            yield from cause.steps
+
+
+def _loss(answer: Doubts) -> Iterator[str]:
+    if answer.unanswered:
+        yield f"  Not known: {answer.unanswered}."
+    elif not answer.groups:
+        yield "  Nothing: every transaction is on all of these disks."
+    for doubt in answer.groups:
+        yield f"  {on_a_line(doubt.sentence)}"
+
+
+def data(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The answer as data: `steps` are those of the first cause, each with one server."""
+    return {
+        "state": list(state(diagnosis)),
+        "quorum": diagnosis.situation.has_quorum,
+        "leaders": list(diagnosis.situation.leaders),
+        "doubt": [
+            {
+                "first": zxid_text(doubt.first),
+                "last": zxid_text(doubt.last),
+                "count": doubt.count,
+                "having": doubt.having,
+                "lacking": doubt.lacking,
+                "unknown": doubt.unknown,
+                "fate": doubt.fate.name.lower(),
+                "changes": doubt.changes,
+            }
+            for doubt in diagnosis.doubts.groups
+        ],
+        "unanswered": diagnosis.doubts.unanswered or None,
+        "causes": [
+            {
+                "name": cause.kind.value,
+                "servers": cause.servers,
+                "sentence": cause.sentence,
+                "evidence": cause.evidence,
+                "steps": [_step(step) for step in cause.steps],
+                "never": cause.never,
+            }
+            for cause in diagnosis.causes
+        ],
+        "steps": [_step(step) for step in first_steps(diagnosis.causes)],
+        "missing": list(missing(diagnosis)),
+    }
+
+
+def _step(step: NextStep) -> dict[str, Any]:
+    edit = {"file": step.file, "set": dict(step.values)} if step.file else {}
+    return {"action": step.kind.value, "servers": step.servers, "sentence": step.sentence, **edit}
+
+
+def servers_read(servers: Iterable[ServerEvidence]) -> Iterator[str]:
+    """A sentence for each place: what was read there."""
+    for server in servers:
+        parts = [
+            *(["zoo.cfg"] if server.files is not None else []),
+            *(["data"] if server.disk is not None else []),
+            *(["log"] if server.log is not None else []),
+            *(["its answers"] if server.answers is not None else []),
+        ]
+        yield f"{on_a_line(server.place)}: {capital(server.name)}; {', '.join(parts) or 'nothing that can be used'}"

@@ -1,0 +1,187 @@
+"""The situation of an ensemble: the questions that several parts of a diagnosis ask, each answered once.
+
+Rules of this module:
+
+- A question that the evidence does not answer has no answer: None, or nothing in the mapping. No caller takes that for
+  good news.
+- The common view is that of more than half of the servers whose view is known, and of two at least. The files of a
+  single server are its own opinion.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from checker.diagnose.evidence import ServerEvidence
+from checker.rollout.files.keys import strangers
+from checker.rollout.inputs.folders import ServerFiles
+from checker.rollout.inputs.live import NoAnswerError, Silence
+from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
+from spec.config import ServerAddress
+from spec.quorum import Sid, View
+
+Members = tuple[frozenset[Sid], frozenset[Sid]]
+"""The voters and the observers of a view."""
+
+
+def members_of(view: View) -> Members:
+    """The voters and the observers; two views with the same may differ in version and addresses."""
+    return view.voters, view.observers
+
+
+def listed(sids: Iterable[Sid]) -> str:
+    """The ids in order, for a sentence."""
+    return ", ".join(map(str, sorted(sids)))
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The evidence of all servers, and what follows from it."""
+
+    servers: tuple[ServerEvidence, ...]
+
+    # Files.
+
+    @cached_property
+    def by_sid(self) -> Mapping[Sid, ServerEvidence]:
+        """The servers by their ids; of two places with one id the one whose server answers, or else the first."""
+        ranked = sorted(self.servers, key=lambda server: server.answers is None)
+        return {server.sid: server for server in reversed(ranked) if server.sid is not None}
+
+    @cached_property
+    def files(self) -> Mapping[Sid, ServerFiles]:
+        """The files of the servers whose files are known."""
+        return {sid: server.files for sid, server in sorted(self.by_sid.items()) if server.files is not None}
+
+    @cached_property
+    def views(self) -> Mapping[Sid, View]:
+        """The view of each server whose view is known."""
+        return {sid: files.view for sid, files in self.files.items()}
+
+    @cached_property
+    def common_view(self) -> View | None:
+        """The view that more than half of the known servers have, at least two; None if there is none."""
+        counts = Counter(members_of(view) for view in self.views.values())
+        if not counts:
+            return None
+        members, count = counts.most_common(1)[0]
+        # One shared file is known as the file of all its members, so that it counts for each of them.
+        if count < 2 or 2 * count <= len(self.views):
+            return None
+        return next(view for view in self.views.values() if members_of(view) == members)
+
+    @cached_property
+    def deviants(self) -> tuple[Sid, ...]:
+        """The servers whose view is not the common one."""
+        common = self.common_view
+        if common is None:
+            return ()
+        return tuple(sid for sid, view in self.views.items() if members_of(view) != members_of(common))
+
+    @cached_property
+    def strangers(self) -> tuple[tuple[Sid, Sid], ...]:
+        """The pairs of servers that do not talk to each other by their TLS and SASL keys."""
+        return strangers(self.files, self.files)
+
+    def addresses(self, sid: Sid) -> Mapping[Sid, tuple[ServerAddress, ...]]:
+        """The peer addresses of one server in the file of each other one that names it."""
+        lines = {owner: files.config.server(sid) for owner, files in self.files.items()}
+        return {owner: line.addresses for owner, line in lines.items() if line is not None}
+
+    # Logs.
+
+    @cached_property
+    def logged_leaders(self) -> tuple[Sid, ...]:
+        """The servers that led at one time by their logs, two at least; the clocks of their machines must agree."""
+        logs = {sid: server.log for sid, server in sorted(self.by_sid.items()) if server.log is not None}
+        spans = {
+            sid: (log.since, log.until)
+            for sid, log in logs.items()
+            if log.role == "LEADING" and log.since is not None and log.until is not None
+        }
+        return tuple(
+            sid
+            for sid, (since, until) in spans.items()
+            if any(since < end and begin < until for other, (begin, end) in spans.items() if other != sid)
+        )
+
+    def in_logged_role(self, *roles: str) -> tuple[Sid, ...]:
+        """The servers whose log ends in one of these roles."""
+        return tuple(
+            sid for sid, server in sorted(self.by_sid.items()) if server.log is not None and server.log.role in roles
+        )
+
+    @cached_property
+    def without_quorum(self) -> frozenset[Sid]:
+        """The voters that no server reached while it looked for a leader, by the logs, if the others are no quorum."""
+        view = self.common_view
+        lost = [
+            server.log.refused & view.voters
+            for server in self.servers
+            if view is not None and server.log is not None and server.log.role == "LOOKING"
+        ]
+        if view is None or not lost:
+            return frozenset()
+        common = frozenset.intersection(*map(frozenset, lost))
+        return frozenset() if view.contains_quorum(view.voters - common) else common
+
+    # Live servers.
+
+    @cached_property
+    def leaders(self) -> tuple[Sid, ...]:
+        """The servers that say that they lead."""
+        return self._in_mode("leader")
+
+    @cached_property
+    def serving(self) -> tuple[Sid, ...]:
+        """The servers that say that they lead, follow or observe."""
+        return self._in_mode("leader", "follower", "observer")
+
+    @cached_property
+    def looking(self) -> tuple[ServerEvidence, ...]:
+        """The servers that run and do not serve."""
+        return tuple(self._silent(Silence.NOT_SERVING))
+
+    @cached_property
+    def silent(self) -> tuple[ServerEvidence, ...]:
+        """The servers that give no answer at all."""
+        return tuple(self._silent(Silence.TIMEOUT, Silence.UNREACHABLE, Silence.UNKNOWN_HOST, Silence.ENDED))
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether an address was given, so that something is known of running servers."""
+        return any(server.live is not None for server in self.servers)
+
+    def _in_mode(self, *modes: str) -> tuple[Sid, ...]:
+        answers = {sid: server.answers for sid, server in self.by_sid.items()}
+        return tuple(sid for sid, answer in sorted(answers.items()) if answer is not None and answer.mode in modes)
+
+    def _silent(self, *kinds: Silence) -> Iterator[ServerEvidence]:
+        for server in self.servers:
+            if isinstance(server.live, NoAnswerError) and server.live.silence in kinds:
+                yield server
+
+    @cached_property
+    def has_quorum(self) -> bool | None:
+        """Whether a leader serves with a quorum of its own view; None if no answer says so or the contrary."""
+        if not self.was_asked:
+            return None
+        for leader in self.leaders:
+            if (view := self.views.get(leader)) is not None and view.contains_quorum({*self.serving}):
+                return True
+        common = self.common_view
+        if common is None:
+            return None
+        known = {server.sid for server in self.servers if server.live is not None}
+        return False if common.voters <= known else None
+
+    @cached_property
+    def disjoint(self) -> DisjointQuorums | None:
+        """Quorums of two servers' views that have no server in common; None if every two known views meet."""
+        views = {members_of(view): view for view in self.views.values()}
+        pairs = (disjoint_quorums(one, other) for one, other in combinations(views.values(), 2))
+        return next((pair for pair in pairs if pair is not None), None)

@@ -1,0 +1,151 @@
+"""The diagnosis of an ensemble: real incidents, captured on released servers, and hostile or missing evidence.
+
+The archives in `incidents` were written by `python -m tests.reality.incidents`, which knows what it did to the servers.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from checker.cli.main import main
+from checker.diagnose.doubt import WriteFate
+from checker.diagnose.evidence import evidence
+from checker.diagnose.messages import LONGEST, LogKind, read_log
+from checker.diagnose.report import Diagnosis, diagnose, text_lines
+
+INCIDENTS = Path(__file__).parent / "incidents"
+DEEDS = {
+    "no-quorum": ("no-quorum", (2, 3)),
+    "majority-lost": ("majority-lost", (2, 3)),
+    "trunc-after-snap": ("trunc-after-snap", (3,)),
+    "observer-becomes-voter": ("observer-becomes-voter", (3,)),
+    "acks-survive-truncation": ("truncated", (1,)),
+    "promotion-stalled": ("promotion-stalled", (3,)),
+    "two-leaders": ("two-leaders", (3, 5)),
+    "log-gap-3.4": ("log-gap", (3,)),
+    "epochs-contradict": ("epochs-contradict", (2,)),
+    "tls-mixed": ("tls-mixed", (1, 2, 3)),
+    "swapped-ports": ("swapped-ports", (3,)),
+    "stale-next": ("stale-next", (2,)),
+    "wrong-myid-unknown": ("wrong-myid", (7,)),
+}
+"""What was done to real servers in each incident."""
+
+Incident = Callable[[str], Path]
+
+
+@pytest.fixture
+def incident(tmp_path: Path) -> Incident:
+    def unpack(name: str) -> Path:
+        with tarfile.open(INCIDENTS / f"{name}.tar.xz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return tmp_path / name
+
+    return unpack
+
+
+def diagnosed(*inputs: Path | str) -> Diagnosis:
+    return diagnose(map(str, inputs))
+
+
+@pytest.mark.parametrize("name", DEEDS)
+def test_the_cause_of_a_real_incident_is_named_first(incident: Incident, name: str) -> None:
+    cause = diagnosed(incident(name)).causes[0]
+    assert (cause.kind.value, cause.servers) == DEEDS[name]
+    assert cause.evidence
+
+
+def erased(diagnosis: Diagnosis) -> set[int]:
+    """The servers whose disk a step erases."""
+    steps = (step for cause in diagnosis.causes for step in cause.steps)
+    return {sid for step in steps if step.kind.value == "erase" for sid in step.servers}
+
+
+def test_a_damaged_disk_may_be_erased_while_the_others_are_a_quorum(incident: Incident) -> None:
+    assert erased(diagnosed(incident("epochs-contradict"))) == {2}
+
+
+def test_no_disk_may_be_erased_while_another_one_is_not_shown(incident: Incident) -> None:
+    folder = incident("epochs-contradict")
+    answer = diagnosed(folder / "2", folder / "1", folder / "3" / "zoo.cfg")
+    assert erased(answer) == set()
+    assert any("3 must be shown" in line for line in text_lines(answer))
+
+
+def test_the_only_full_disk_of_three_is_kept(incident: Incident) -> None:
+    answer = diagnosed(incident("majority-lost"))
+    assert erased(answer) == set()
+    assert any(line.startswith("Do not start the empty servers") for cause in answer.causes for line in cause.never)
+
+
+def test_an_acknowledged_write_is_lost_where_a_higher_epoch_wins_without_it(incident: Incident) -> None:
+    (doubt,) = diagnosed(incident("observer-becomes-voter")).doubts.groups
+    assert (doubt.having, doubt.lacking, doubt.fate) == ((1, 2), (3,), WriteFate.LOST)
+    assert doubt.changes == ("create /write-1",)
+
+
+def test_a_write_on_one_disk_of_three_was_never_acknowledged(incident: Incident) -> None:
+    (doubt,) = diagnosed(incident("trunc-after-snap")).doubts.groups
+    assert (doubt.having, doubt.fate) == ((3,), WriteFate.OPEN)
+
+
+def test_one_disk_of_three_alone_says_nothing_for_certain(incident: Incident) -> None:
+    folder = incident("observer-becomes-voter")
+    answer = diagnosed(folder / "3")
+    assert answer.doubts.unanswered == "the servers do not agree on who votes"
+    assert any("zoo.cfg files of all servers" in line for line in text_lines(answer))
+
+
+def test_the_answer_for_machines_has_the_steps(incident: Incident, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(incident("log-gap-3.4")), "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert [step["action"] for step in answer["steps"]] == ["wait", "erase", "start"]
+    assert answer["causes"][0]["name"] == "log-gap"
+
+
+def test_a_server_that_does_not_answer_is_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", "127.0.0.1:1"]) == 20
+    assert "gives no answer" in capsys.readouterr().out
+
+
+def test_an_input_that_is_nothing_is_one_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", "no/such\x1bfolder"]) == 151
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "\x1b" not in error
+
+
+def test_no_text_of_a_file_reaches_the_terminal_unescaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = tmp_path / "1\x1b[31m"
+    server.mkdir()
+    (server / "zoo.cfg").write_text("tickTime=\x1b[2J\nserver.1=\x07a:1:2\n")
+    (server / "zookeeper.log").write_bytes(b"java.net.UnknownHostException: evil\x1b[2J\n")
+    main(["diagnose", str(tmp_path)])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_lines_of_any_length_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "zookeeper.log"
+    path.write_bytes(b"\xff" * (8 * LONGEST) + b"\njava.io.IOException: No space left on device\n")
+    log = read_log(path)
+    assert log.kinds[LogKind.NO_SPACE].last.number == 2
+
+
+def test_a_compressed_log_is_a_fault_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "zookeeper.log").write_bytes(b"\x1f\x8b\x08")
+    assert read_log(tmp_path / "zookeeper.log").fault.endswith("unpack it first")
+
+
+def test_separate_folders_of_data_and_log_belong_to_one_server(tmp_path: Path) -> None:
+    (tmp_path / "zoo.cfg").write_text("dataDir=/x/data\ndataLogDir=/x/txlog\nclientPort=2181\n")
+    for name in ("data", "txlog"):
+        (tmp_path / name / "version-2").mkdir(parents=True)
+    (tmp_path / "data" / "myid").write_text("4\n")
+    (server,) = evidence([str(tmp_path)])
+    assert server.disk is not None
+    assert (server.sid, Path(server.disk.log_dir).name) == (4, "txlog")
