@@ -71,6 +71,7 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
 FORMATS = {
     (schema.ServerEntry, "zxid"): ("1-3", "1:3"),
     (schema.LogEntry, "zxid"): ("1-3", "1:3"),
+    (schema.OpeningEntry, "restore"): ("1-3", "1:3"),
     (schema.LimitsEntry, "memory"): ("lots", "2GB"),
     (schema.ServiceScenario, "paths"): ("a", "/a"),
     (schema.Scenario, "like"): ("newest", "3.9.5"),
