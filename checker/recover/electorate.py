@@ -1,8 +1,9 @@
-"""The voters of the ensemble: stated, in configuration files, or in the data.
+"""The voters of the ensemble: stated, in configuration files, and in the data.
 
-A source that is stated counts alone. Otherwise each newest source counts: the configuration in the data (the znode
-`/zookeeper/config` of a snapshot, or a later reconfiguration in the log), the dynamic files, and the zoo.cfg beside a
-dataDir. Sources with different voters are all kept: a write may be acknowledged by a quorum of any of them.
+Each newest source counts: the one that is stated, the configuration in the data (the znode `/zookeeper/config` of a
+snapshot, or a later reconfiguration in the log), the dynamic files, and the zoo.cfg beside a dataDir. Sources with
+different voters are all kept: a write may be acknowledged by a quorum of any of them. So a stated source says whose
+disks are made, and hides no quorum that the data shows.
 """
 
 from collections.abc import Sequence
@@ -18,15 +19,20 @@ from spec.quorum import Sid, View, majority_view, standalone_view
 
 
 class Electorate(msgspec.Struct, frozen=True):
-    """The views that may have been in use, each with its source; empty if nobody states the voters."""
+    """The views that may have been in use, each with its source; empty if nobody states the voters.
+
+    `stated` is the view that the user has given.
+    """
 
     views: tuple[View, ...]
     sources: tuple[str, ...]
+    stated: View | None = None
 
     @property
     def members(self) -> tuple[Sid, ...]:
         """All servers, voters and observers, in the order of their ids."""
-        return tuple(sorted({sid for view in self.views for sid in view.members}))
+        views = self.views if self.stated is None else (self.stated,)
+        return tuple(sorted({sid for view in views for sid in view.members}))
 
     @property
     def runs_alone(self) -> bool:
@@ -36,18 +42,18 @@ class Electorate(msgspec.Struct, frozen=True):
 
 def electorate_of(disks: Sequence[SurvivingDisk], voters: Sequence[Sid], config: Path | None) -> Electorate:
     """Return the views, from the options or from the disks. Raises RecoverError and ConfigError."""
+    stated: list[tuple[View, str]] = []
     if voters:
-        return Electorate((majority_view(voters),), ("--voters",))
-    if config is not None:
-        return Electorate((_view_of_file(config),), (str(config),))
-    found = _views_in_data(disks) + _views_in_files(disks)
+        stated.append((majority_view(voters), "--voters"))
+    elif config is not None:
+        stated.append((_view_of_file(config), str(config)))
     views: dict[View, str] = {}
-    for view, source in found:
+    for view, source in (*stated, *_views_in_data(disks), *_views_in_files(disks)):
         views.setdefault(msgspec.structs.replace(view, version=0, text="", addresses=None), source)
     if not views and len(disks) == 1 and _runs_alone(disks[0]):
         alone = standalone_view(disks[0].sid or 0)
         return Electorate((alone,), (f"{disks[0].directory.name} has no epochs, so its server ran alone",))
-    return Electorate(tuple(views), tuple(views.values()))
+    return Electorate(tuple(views), tuple(views.values()), stated[0][0] if stated else None)
 
 
 def _runs_alone(disk: SurvivingDisk) -> bool:

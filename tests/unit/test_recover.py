@@ -4,6 +4,7 @@ The expected values follow from the disks that each test writes, and from the ru
 """
 
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -364,3 +365,14 @@ def test_foreign_text_is_shown_escaped(tmp_path: Path, capsys: pytest.CaptureFix
     assert "\x1b" not in text
     assert "u001b" in text
     assert "\\|x" in text
+
+
+def test_a_stated_electorate_hides_no_quorum_that_the_data_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tarfile.open(Path(__file__).parent / "incidents" / "two-leaders.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = tmp_path / "two-leaders"  # 1 and 3 were a quorum of their file; 2, 4 and 5 had that of five servers
+    for electorate in ([], ["--config", str(folder / "2" / "zoo.cfg")], ["--voters", "1,2,3,4,5"]):
+        assert main(["recover", str(folder), *electorate, "--json"]) == 12
+        assert json.loads(capsys.readouterr().out)["may_be_lost"]["most"] > 0
