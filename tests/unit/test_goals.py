@@ -39,6 +39,7 @@ NEED_NOT_HAPPEN = faults_among(ServerAction) | {
     ServerAction.HEAL,
     ServerAction.CLIENT_WRITE,
     ServerAction.CLIENT_SYNC,
+    ServerAction.RESTORE,
 }
 
 

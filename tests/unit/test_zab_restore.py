@@ -133,7 +133,7 @@ def test_a_crash_leaves_the_snapshot_or_only_the_epochs_on_the_disk(zab: ZabRule
     assert (stopped.durable, stopped.remains) == (disk, StaleMemory())
 
 
-def test_the_peer_of_3_9_5_keeps_its_database_and_a_picture_shows_it() -> None:
+def test_variant_restore_undone() -> None:
     for zab, shown in ((RIGHT, {}), (WRONG, {"databaseOfPeer": ["1:1=1", "1:2=2"], "filesMovedAway": True})):
         restored = step(leading((BEFORE, UNDONE)), Restored((BEFORE,)), zab=zab)
         assert restored is not None

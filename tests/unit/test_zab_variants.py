@@ -65,8 +65,8 @@ from tests.support.zab_servers import (
 
 
 def test_every_variant_is_described_and_those_of_zab_have_their_test_here() -> None:
-    """The tests of variants of the disk are in the file beside this one."""
-    files = Path(__file__).parent.glob("test_zab*variants.py")
+    """The tests of variants of the disk and of a restore are in files beside this one."""
+    files = Path(__file__).parent.glob("test_zab_*.py")
     tested = {name for file in files for name in re.findall(r"def test_variant_(\w+)\(", file.read_text("utf-8"))}
 
     assert set(DESCRIBED) == set(Variant)
