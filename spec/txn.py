@@ -45,3 +45,8 @@ def counter_of(zxid: int) -> int:
 def format_zxid(zxid: int) -> str:
     """A zxid in the notation of reports and scenarios: `epoch:counter`."""
     return f"{epoch_of(zxid)}:{counter_of(zxid)}"
+
+
+def zxid_text(zxid: int) -> str:
+    """A zxid as servers print it: `0x100000002`."""
+    return f"0x{zxid:x}"

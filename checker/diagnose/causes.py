@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from itertools import pairwise
 
-from checker.diagnose.doubt import Doubts, WriteFate, erasure, has_whole_log, zxid_text
+from checker.diagnose.doubt import Doubts, WriteFate, erasure, has_whole_log
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
@@ -28,6 +28,7 @@ from refimpl.disk.survey import DiskSurvey, EndKind, SnapshotSurvey
 from spec.config.problems import is_true
 from spec.quorum import Sid
 from spec.text import on_a_line, required_integer
+from spec.txn import counter_of, epoch_of, zxid_text
 
 
 class CauseKind(StrEnum):
@@ -498,7 +499,7 @@ def _faults_of(disk: DiskSurvey, name: str) -> Iterator[tuple[CauseKind, str, li
         lines = [f"{directory} has no {' and no '.join(absent)}, and transactions up to {zxid_text(last)}"]
         yield CauseKind.EPOCH_MISSING, f"{capital(name)} has lost an epoch that it has promised.", lines
     accepted, current = disk.accepted.value, disk.current.value
-    if accepted is not None and current is not None and (current > accepted or last >> 32 > current):
+    if accepted is not None and current is not None and (current > accepted or epoch_of(last) > current):
         lines = [f"{directory}: currentEpoch {current}, acceptedEpoch {accepted}, last transaction {zxid_text(last)}"]
         yield CauseKind.EPOCHS_CONTRADICT, f"The epochs of {name} contradict each other or its log.", lines
 
@@ -508,11 +509,11 @@ def _without_logs(disk: DiskSurvey) -> list[tuple[SnapshotSurvey, SnapshotSurvey
 
     A server that its leader sent a snapshot has no log before it, and then the one snapshot alone.
     """
-    saves = [save for save in disk.snapshots if save.fault is None and save.zxid & 0xFFFFFFFF]
+    saves = [save for save in disk.snapshots if save.fault is None and counter_of(save.zxid)]
     return [
         (one, other)
         for one, other in pairwise(saves)
-        if one.zxid >> 32 == other.zxid >> 32
+        if epoch_of(one.zxid) == epoch_of(other.zxid)
         and not any(run.first <= other.zxid and run.last > one.zxid for run in disk.runs)
     ]
 
@@ -557,7 +558,7 @@ def _record_stays(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
         end, epoch = required_integer(cut.last.values["zxid"], base=16), server.disk.current.value or 0
         alone = [group.first for group in doubts.groups if group.having == (sid,)]
         alone += [zxid for pair, zxid in doubts.differing.items() if sid in pair]
-        records = [zxid for zxid in alone if zxid > end and zxid >> 32 < epoch]
+        records = [zxid for zxid in alone if zxid > end and epoch_of(zxid) < epoch]
         if not records:
             continue
         steps, never = _without_its_disk(situation, doubts, server)

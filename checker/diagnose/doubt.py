@@ -8,7 +8,8 @@ Rules of this module:
 
 - Both answers hold for one view of all servers. Where views differ, or a change of members is pending, there is no
   answer, and the reason is given.
-- A disk that was not shown may have any transaction or none: it counts for the worse.
+- A disk that was not shown may have any transaction or none: it counts for the worse. So does a damaged disk at the
+  transactions that it may have had and lost.
 - A disk may be erased only if the whole disks of the others contain a quorum. Each quorum that acknowledged a
   transaction has one of them, and so has each quorum that elects a leader among them. They must serve before the erased
   server starts.
@@ -18,83 +19,28 @@ Source: Junqueira, Reed, Serafini, "Zab", DSN 2011, section IV; `FastLeaderElect
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
 from itertools import combinations, groupby
 from pathlib import Path
-from zlib import crc32
 
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.situation import Situation, listed
+from checker.recover.evidence import Directory, SurvivingDisk, held_records, records_of
+from checker.recover.histories import DiskClaim, Histories, Piece
+from checker.recover.transactions import described
 from refimpl.disk.files import follows
 from refimpl.disk.remedies import Damage
-from refimpl.disk.survey import DiskSurvey, surviving_records
-from refimpl.jute import JuteError
-from refimpl.wire.txn import decode_txn
+from refimpl.disk.survey import DiskSurvey
 from spec.quorum import Sid, View
 from spec.text import excerpt
+from spec.txn import epoch_of, zxid_text
 
-MOST_RECORDS = 2_000_000
-"""The number of the newest records of a disk that are compared."""
 MOST_CHANGES = 10
 """The number of operations that are listed of each group of transactions in doubt."""
-
-
-def zxid_text(zxid: int) -> str:
-    """A zxid as ZooKeeper prints it."""
-    return f"0x{zxid:x}"
-
-
-@dataclass(frozen=True)
-class RecordedHistory:
-    """The newest records of one disk: their zxids with rising values, and a checksum of each payload.
-
-    `vote` is what decides an election: the current epoch, and the last zxid. A transaction between the ends of one of
-    the `spans`, and not among the records, was never part of the history of this disk.
-    """
-
-    zxids: array[int]
-    checksums: array[int]
-    newest_snapshot: int
-    vote: tuple[int, int]
-    spans: tuple[tuple[int, int], ...]
-
-    @cached_property
-    def by_zxid(self) -> Mapping[int, int]:
-        """The checksum of each transaction."""
-        return dict(zip(self.zxids, self.checksums, strict=True))
-
-    def has(self, zxid: int) -> bool:
-        """Whether the transaction is in the log, or older than a whole snapshot."""
-        return zxid in self.by_zxid or zxid <= self.newest_snapshot
-
-
-def history(server: ServerEvidence) -> RecordedHistory | None:
-    """The history on the disk of a server; None if no data directory of it is known, or it is empty."""
-    disk = server.disk
-    if disk is None or disk.is_empty:
-        return None
-    zxids, checksums = array("q"), array("I")
-    for record in surviving_records(Path(disk.log_dir)):
-        zxids.append(record.zxid)
-        checksums.append(crc32(record.payload))
-        if len(zxids) >= 2 * MOST_RECORDS:
-            del zxids[:MOST_RECORDS], checksums[:MOST_RECORDS]
-    last = disk.reading.last
-    epoch = disk.current.value if disk.current.value is not None else last >> 32
-    saves = [save.zxid for save in disk.snapshots if save.fault is None]
-    starts = [max((zxid for zxid in saves if follows(run.first, zxid)), default=run.first) for run in disk.runs]
-    spans = tuple((start, run.last) for start, run in zip(starts, disk.runs, strict=True))
-    return RecordedHistory(zxids, checksums, disk.newest_snapshot or 0, (epoch, last), spans)
-
-
-def _skips(known: RecordedHistory, zxid: int) -> bool:
-    """Whether a transaction that others have was never part of the history of a disk."""
-    return zxid not in known.by_zxid and any(first < zxid < last for first, last in known.spans)
 
 
 class WriteFate(Enum):
@@ -152,102 +98,153 @@ class Doubts:
     foreign: frozenset[Sid] = frozenset()
 
 
+@dataclass(frozen=True)
+class ComparedDisk:
+    """One of the disks that were shown, beside the others.
+
+    `vote` is what decides an election: the current epoch, and the last zxid. A transaction between the ends of one of
+    the `spans`, and not among the records, was never part of the history of this disk.
+    """
+
+    sid: Sid
+    claim: DiskClaim
+    vote: tuple[int, int]
+    spans: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, number: int, disk: SurvivingDisk, sid: Sid) -> ComparedDisk:
+        """The disk whose place among all disks is `number`."""
+        said, claim = disk.survey, disk.claim(number)
+        last = said.reading.last
+        epoch = said.current.value if said.current.value is not None else epoch_of(last)
+        saves = [base.zxid for base in claim.bases if not base.is_empty]
+        starts = [max((zxid for zxid in saves if follows(run.first, zxid)), default=run.first) for run in said.runs]
+        spans = tuple((start, run.last) for start, run in zip(starts, said.runs, strict=True))
+        return cls(sid, claim, (epoch, last), spans)
+
+    def skips(self, piece: Piece) -> bool:
+        """Whether the transactions of a piece that others have were never part of the history of this disk."""
+        return any(first < piece.first and piece.last < last for first, last in self.spans)
+
+
 def doubts(situation: Situation) -> Doubts:
     """The transactions in doubt on the disks that the evidence has."""
-    histories = {
-        sid: known for sid, server in sorted(situation.by_sid.items()) if (known := history(server)) is not None
-    }
-    differing = {
-        (one, other): zxid
-        for one, other in combinations(histories, 2)
-        if (zxid := _first_difference(histories[one], histories[other])) is not None
-    }
-    foreign = _foreign(histories)
-    view = situation.common_view
-    if not histories:
+    servers = [
+        (sid, server, server.disk)
+        for sid, server in sorted(situation.by_sid.items())
+        if server.disk is not None and not server.disk.is_empty
+    ]
+    if not servers:
         return Doubts(unanswered="no data directory was given")
+    surviving = [
+        SurvivingDisk(Directory(server.place, Path(disk.data_dir), Path(disk.log_dir), sid), disk, sid)
+        for sid, server, disk in servers
+    ]
+    disks = [ComparedDisk.of(number, disk, servers[number][0]) for number, disk in enumerate(surviving)]
+    pieces = Histories([disk.claim for disk in disks], held_records(surviving)).pieces
+    differing, foreign = _differing(pieces, disks), _foreign(pieces, disks)
+    view = situation.common_view
     if view is None or situation.deviants:
         return Doubts(unanswered="the servers do not agree on who votes", differing=differing, foreign=foreign)
     if any(server.next_view is not None for server in situation.servers):
         return Doubts(unanswered="a change of members is pending", differing=differing, foreign=foreign)
     if differing:
         return Doubts(unanswered="two disks have different histories", differing=differing, foreign=foreign)
-    newest = sorted({zxid for sid, known in histories.items() if sid in view.voters for zxid in known.zxids})
     in_doubt = (
-        _doubt(zxid, histories, view) for zxid in newest if not all(known.has(zxid) for known in histories.values())
+        _doubt(piece, disks, view)
+        for piece in pieces
+        if any(disks[number].sid in view.voters for number in piece.sides[0]) and not _have_all(piece, disks)
     )
     groups = list[Doubt]()
     for _, alike in groupby(in_doubt, lambda doubt: (doubt.having, doubt.lacking, doubt.fate)):
         members = list(alike)
-        groups.append(replace(members[-1], first=members[0].first, count=len(members)))
-    return Doubts(tuple(_with_changes(groups, situation)))
+        count = sum(member.count for member in members)
+        groups.append(replace(members[-1], first=members[0].first, count=count))
+    return Doubts(tuple(_with_changes(groups, surviving)))
 
 
-def _first_difference(one: RecordedHistory, other: RecordedHistory) -> int | None:
-    """The first zxid under which two disks have different transactions, or one has none and later ones."""
-    differing = {zxid for zxid, checksum in one.by_zxid.items() if other.by_zxid.get(zxid, checksum) != checksum}
-    differing |= {zxid for zxid in one.by_zxid if _skips(other, zxid)}
-    differing |= {zxid for zxid in other.by_zxid if _skips(one, zxid)}
-    return min(differing, default=None)
+def _differing(pieces: Iterable[Piece], disks: Sequence[ComparedDisk]) -> Mapping[tuple[Sid, Sid], int]:
+    """For each pair of disks, the first zxid at which one has another transaction, or none and later ones."""
+    differing: dict[tuple[Sid, Sid], int] = {}
+    for piece in pieces:
+        sides = {number: side for side, numbers in enumerate(piece.sides) for number in numbers}
+        for one, other in combinations(range(len(disks)), 2):
+            if one in sides and other in sides:
+                differs = sides[one] != sides[other]
+            else:
+                lacking = other if one in sides else one
+                differs = (one in sides or other in sides) and disks[lacking].skips(piece)
+            if differs:
+                differing.setdefault((disks[one].sid, disks[other].sid), piece.first)
+    return differing
 
 
-def _foreign(histories: Mapping[Sid, RecordedHistory]) -> frozenset[Sid]:
+def _foreign(pieces: Iterable[Piece], disks: Sequence[ComparedDisk]) -> frozenset[Sid]:
     """The servers whose disk has no transaction in common with any other one, while two others have one."""
-    related = {
-        sid
-        for one, other in combinations(histories, 2)
-        if histories[one].by_zxid.items() & histories[other].by_zxid.items()
-        for sid in (one, other)
-    }
-    return frozenset(sid for sid in histories if sid not in related) if related else frozenset()
+    related = {number for piece in pieces for side in piece.sides if len(side) > 1 for number in side}
+    return frozenset(disk.sid for number, disk in enumerate(disks) if number not in related) if related else frozenset()
 
 
-def _doubt(zxid: int, histories: Mapping[Sid, RecordedHistory], view: View) -> Doubt:
-    having = {sid for sid, known in histories.items() if known.has(zxid)}
-    unknown = view.voters - histories.keys()
+def _having(piece: Piece, disks: Sequence[ComparedDisk]) -> frozenset[Sid]:
+    """The servers whose disk has a piece, in its log or in a snapshot."""
+    (holders,) = piece.sides  # where histories differ, nothing is said of a single transaction
+    return frozenset(
+        disk.sid for number, disk in enumerate(disks) if number in holders or disk.claim.covered >= piece.first
+    )
+
+
+def _have_all(piece: Piece, disks: Sequence[ComparedDisk]) -> bool:
+    return len(_having(piece, disks)) == len(disks)
+
+
+def _doubt(piece: Piece, disks: Sequence[ComparedDisk], view: View) -> Doubt:
+    having = _having(piece, disks)
+    lacking = [disk for disk in disks if disk.sid not in having]
+    unknown = view.voters - {disk.sid for disk in disks}
+    maybe = {disk.sid for disk in lacking if disk.claim.may_have_lost(piece.first)}
     fate = WriteFate.KEPT
-    if not view.contains_quorum(having | unknown):
+    if not view.contains_quorum(having | unknown | maybe):
         fate = WriteFate.OPEN
-    elif any(map(view.contains_quorum, _quorums_without(zxid, histories, unknown))):
+    elif any(map(view.contains_quorum, _electors_without(lacking, disks, unknown))):
         fate = WriteFate.LOST
-    lacking = histories.keys() - having
-    return Doubt(zxid, zxid, 1, tuple(sorted(having)), tuple(sorted(lacking)), tuple(sorted(unknown)), fate)
+    return Doubt(
+        piece.first,
+        piece.last,
+        piece.count,
+        tuple(sorted(having)),
+        tuple(sorted(disk.sid for disk in lacking)),
+        tuple(sorted(unknown)),
+        fate,
+    )
 
 
-def _quorums_without(
-    zxid: int, histories: Mapping[Sid, RecordedHistory], unknown: AbstractSet[Sid]
+def _electors_without(
+    lacking: Iterable[ComparedDisk], disks: Iterable[ComparedDisk], unknown: AbstractSet[Sid]
 ) -> Iterator[AbstractSet[Sid]]:
     """The largest sets of servers whose election is won by a disk without a transaction."""
-    lacking = {sid for sid, known in histories.items() if not known.has(zxid)}
-    yield lacking | unknown
+    yield unknown | {disk.sid for disk in lacking}
     for winner in lacking:
-        yield unknown | {sid for sid, known in histories.items() if known.vote <= histories[winner].vote}
+        yield unknown | {disk.sid for disk in disks if disk.vote <= winner.vote}
 
 
-def _with_changes(groups: Iterable[Doubt], situation: Situation) -> Iterator[Doubt]:
-    """The groups with the operations of their newest transactions, from the first disk that has each."""
+def _with_changes(groups: Iterable[Doubt], surviving: Sequence[SurvivingDisk]) -> Iterator[Doubt]:
+    """The groups with the operations of their newest transactions, except for those that are kept."""
+    groups = list(groups)
+    shown = [group for group in groups if group.fate is not WriteFate.KEPT]
+    newest = {group.first: deque[tuple[int, bytes]](maxlen=MOST_CHANGES) for group in shown}
+    for record, payload in records_of(surviving) if shown else ():
+        for group in shown:
+            payloads = newest[group.first]
+            if group.first <= record.zxid <= group.last and not (payloads and payloads[-1][0] == record.zxid):
+                payloads.append((record.zxid, payload))
     for group in groups:
-        changes: dict[int, str] = {}
-        for sid in group.having if group.fate is not WriteFate.KEPT else ():
-            disk = situation.by_sid[sid].disk
-            for record in surviving_records(Path(disk.log_dir)) if disk is not None else ():
-                if group.first <= record.zxid <= group.last:
-                    changes.setdefault(record.zxid, _change_text(record.payload))
-                    if len(changes) > MOST_CHANGES:
-                        del changes[min(changes)]
-        yield replace(group, changes=tuple(text for _, text in sorted(changes.items())))
+        yield replace(group, changes=tuple(_change_text(*item) for item in newest.get(group.first, ())))
 
 
-def _change_text(payload: bytes) -> str:
-    """The operation of a transaction with its path."""
-    try:
-        record = decode_txn(payload)[1].record
-    except JuteError:
-        return "not readable"
-    name = type(record).__name__.removesuffix("Txn")
-    path = getattr(record, "path", None)
-    operation = name[:1].lower() + name[1:]
-    return operation if path is None else f"{operation} {excerpt(path)}"
+def _change_text(zxid: int, payload: bytes) -> str:
+    """The operation of a transaction with its paths."""
+    change = described(zxid, payload)
+    return " ".join((change.kind, *map(excerpt, change.paths)))
 
 
 def erasure(situation: Situation, doubts: Doubts, server: ServerEvidence) -> tuple[bool, str]:

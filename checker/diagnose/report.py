@@ -14,11 +14,12 @@ from typing import Any
 
 from checker.command import ExitCode
 from checker.diagnose.causes import Cause, NextStep, causes
-from checker.diagnose.doubt import Doubts, doubts, zxid_text
+from checker.diagnose.doubt import Doubts, doubts
 from checker.diagnose.evidence import ServerEvidence, evidence
 from checker.diagnose.situation import Situation, listed
 from checker.printable import capital
 from spec.text import on_a_line
+from spec.txn import zxid_text
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from refimpl.disk.remedies import Others, remedy
 from refimpl.disk.survey import NumberFile
 from refimpl.tree import ROOT_AGAIN
 from spec.text import on_a_line
-from spec.txn import make_zxid
+from spec.txn import make_zxid, zxid_text
 
 SHOWN = 20
 """The number of transactions of one kind in the text."""
@@ -38,11 +38,6 @@ def _most(recovery: Recovery) -> int | None:
         return None
     missing = sum(missing.count or 0 for missing in recovery.bound.missing)
     return missing + sum(doubt.writes for doubt in recovery.doubtful if doubt.unkept.standing not in NEVER)
-
-
-def zxid_text(zxid: int) -> str:
-    """A zxid as servers print it."""
-    return f"0x{zxid:x}"
 
 
 def headline(recovery: Recovery) -> str:

@@ -233,14 +233,12 @@ class DiskSurvey(msgspec.Struct, frozen=True):
 
     @property
     def open_gaps(self) -> tuple[Gap, ...]:
-        """The gaps that no snapshot covers: the newest whole one is before them, and the log does not continue it.
+        """The gaps where transactions may be lost.
 
-        A leader that sends a snapshot leaves a gap behind which the log continues that snapshot.
+        A snapshot of the leader covers the gap before it, and the log continues that snapshot.
         """
-        base = self.newest_snapshot or 0
-        return tuple(
-            gap for gap in self.gaps if gap.before > base and not (gap.after <= base and follows(gap.before, base))
-        )
+        ends = {loss.before for loss in self.losses}
+        return tuple(gap for gap in self.gaps if gap.before in ends)
 
     @property
     def newest_snapshot(self) -> int | None:
