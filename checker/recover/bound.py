@@ -23,8 +23,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from checker.recover.histories import DiskHistory, Histories, Piece, Place
-from refimpl.disk.files import epoch_of
 from spec.quorum import Sid, View
+from spec.txn import epoch_of
 
 
 class Standing(enum.Enum):

@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from refimpl.disk.files import epoch_of, follows
+from refimpl.disk.files import follows
 from refimpl.disk.survey import Loss
 from spec.quorum import Sid
+from spec.txn import epoch_of
 
 
 class Base(msgspec.Struct, frozen=True):

@@ -21,12 +21,12 @@ from checker.recover.transactions import Described, described
 from refimpl.disk import snapshot
 from refimpl.disk.body import DamagedSnapshotError
 from refimpl.disk.epochs import HIGHEST
-from refimpl.disk.files import epoch_of
 from refimpl.jute import JuteError
 from refimpl.tree import Tree
 from refimpl.wire.txn import decode_txn
 from spec.quorum import Sid
 from spec.tree.apply import apply
+from spec.txn import epoch_of
 
 MOST_LISTED = 10_000
 """The number of transactions of one kind that an answer lists; all are counted."""

@@ -14,12 +14,11 @@ from checker.printable import code, table
 from checker.recover.bound import NEVER, Standing
 from checker.recover.recovery import Doubtful, Recovery
 from checker.recover.transactions import Described
-from refimpl.disk.files import epoch_of
 from refimpl.disk.remedies import Others, remedy
 from refimpl.disk.survey import NumberFile
 from refimpl.tree import ROOT_AGAIN
 from spec.text import on_a_line
-from spec.txn import make_zxid, zxid_text
+from spec.txn import epoch_of, make_zxid, zxid_text
 
 SHOWN = 20
 """The number of transactions of one kind in the text."""

@@ -20,9 +20,10 @@ Source: `QuorumPeer.loadDataBase`, `.readLongFromFile`, `.writeLongToFile`. The 
 from pathlib import Path
 from typing import NamedTuple
 
-from refimpl.disk.files import TEMPORARY, DataError, epoch_of, replace_file
+from refimpl.disk.files import TEMPORARY, DataError, replace_file
 from refimpl.disk.remedies import Damage
 from spec.text import integer
+from spec.txn import epoch_of
 
 ACCEPTED = "acceptedEpoch"
 CURRENT = "currentEpoch"

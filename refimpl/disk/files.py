@@ -19,6 +19,7 @@ from pathlib import Path
 from refimpl.disk.remedies import Damage, Others, remedy
 from refimpl.system import system
 from spec.text import required_integer
+from spec.txn import counter_of, epoch_of
 
 VERSION_DIRECTORY = "version-2"
 TEMPORARY = ".tmp"
@@ -46,18 +47,13 @@ class TruncationError(DataError):
         self.below_snapshot = below_snapshot
 
 
-def epoch_of(zxid: int) -> int:
-    """Return the upper half of a zxid."""
-    return zxid >> 32
-
-
 def follows(zxid: int, before: int) -> bool:
     """Whether a transaction may directly follow another one.
 
     Each transaction of an epoch takes the next zxid, failed requests too, and each epoch starts with 1 in the lower
     half. So a lost record is detected, except at the end of an epoch.
     """
-    return zxid == before + 1 or (epoch_of(zxid) > epoch_of(before) and zxid & 0xFFFFFFFF == 1)
+    return zxid == before + 1 or (epoch_of(zxid) > epoch_of(before) and counter_of(zxid) == 1)
 
 
 def numbered(directory: Path, prefix: str) -> list[tuple[int, Path]]:

@@ -33,9 +33,10 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from zlib import adler32
 
-from refimpl.disk.files import DataError, epoch_of, follows, numbered
+from refimpl.disk.files import DataError, follows, numbered
 from refimpl.disk.remedies import Damage
 from refimpl.system import system
+from spec.txn import epoch_of
 
 PREFIX = "log"
 FILE_HEADER = struct.pack(">4siq", b"ZKLG", 2, 0)

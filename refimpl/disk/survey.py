@@ -24,7 +24,7 @@ import msgspec
 
 from refimpl.disk import epochs, snapshot
 from refimpl.disk.body import DamagedSnapshotError
-from refimpl.disk.files import TEMPORARY, VERSION_DIRECTORY, DataError, epoch_of, follows, numbered
+from refimpl.disk.files import TEMPORARY, VERSION_DIRECTORY, DataError, follows, numbered
 from refimpl.disk.logreader import PREFIX as LOG
 from refimpl.disk.logreader import FileScan, LogEnd, Record, segments
 from refimpl.disk.remedies import Damage
@@ -34,6 +34,7 @@ from spec.config.dynamic_files import LONGEST_CONFIGURATION
 from spec.text import LONG, excerpt, integer
 from spec.tree.paths import CONFIG
 from spec.tree.txns import TXN_TYPE_OF, ReconfigTxn
+from spec.txn import epoch_of
 
 MYID = "myid"
 LARGEST_FILE = 16 << 30

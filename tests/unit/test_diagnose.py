@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,13 @@ from checker.diagnose.doubt import WriteFate
 from checker.diagnose.evidence import evidence
 from checker.diagnose.messages import LONGEST, LogKind, read_log
 from checker.diagnose.report import Diagnosis, diagnose, text_lines
+from refimpl.disk import epochs, snapshot
+from refimpl.disk.txnlog import TxnLog
+from refimpl.tree import Tree
+from refimpl.wire.txn import encode_txn
+from spec.quorum import Sid
+from spec.tree.txns import Change, DeleteTxn
+from spec.txn import counter_of, make_zxid
 
 INCIDENTS = Path(__file__).parent / "incidents"
 DEEDS = {
@@ -51,6 +58,31 @@ def incident(tmp_path: Path) -> Incident:
 
 def diagnosed(*inputs: Path | str) -> Diagnosis:
     return diagnose(map(str, inputs))
+
+
+def write_server(home: Path, sid: Sid, counters: Iterable[int]) -> None:
+    """A member of an ensemble of three with these transactions of epoch 1."""
+    directory = home / "data" / "version-2"
+    directory.mkdir(parents=True)
+    (home / "zoo.cfg").write_text(
+        "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/srv/data\nclientPort=2181\n"
+        "server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
+    )
+    (home / "data" / "myid").write_text(f"{sid}\n")
+    snapshot.save(directory, Tree(), 0)
+    log = TxnLog(directory, preallocation=0)
+    for zxid in (make_zxid(1, counter) for counter in counters):
+        log.append(zxid, encode_txn(zxid, Change(1, 1, 0, DeleteTxn(f"/n{counter_of(zxid)}"))))
+    log.close()
+    epochs.save_accepted(directory, 1)
+    epochs.save_current(directory, 1)
+
+
+def flip_last_record(home: Path) -> None:
+    """Damage the last record of the log: its end mark."""
+    (path,) = (home / "data" / "version-2").glob("log.*")
+    content = path.read_bytes().rstrip(b"\0")
+    path.write_bytes(content[:-1] + b"X")
 
 
 @pytest.mark.parametrize("name", DEEDS)
@@ -92,6 +124,17 @@ def test_an_acknowledged_write_is_lost_where_a_higher_epoch_wins_without_it(inci
 def test_a_write_on_one_disk_of_three_was_never_acknowledged(incident: Incident) -> None:
     (doubt,) = diagnosed(incident("trunc-after-snap")).doubts.groups
     assert (doubt.having, doubt.fate) == ((3,), WriteFate.OPEN)
+
+
+def test_a_damaged_disk_may_have_had_a_transaction_that_it_lost(tmp_path: Path) -> None:
+    for sid, counters in ((1, (1, 2, 3)), (2, (1, 2)), (3, (1, 2, 3))):
+        write_server(tmp_path / str(sid), sid, counters)
+    flip_last_record(tmp_path / "3")
+    answer = diagnosed(tmp_path)
+    (doubt,) = answer.doubts.groups
+    # Servers 1 and 3 may have acknowledged it, and 2 and 3 may elect a leader without it.
+    assert (doubt.having, doubt.lacking, doubt.fate) == ((1,), (2, 3), WriteFate.LOST)
+    assert erased(answer) == {3}
 
 
 def test_one_disk_of_three_alone_says_nothing_for_certain(incident: Incident) -> None:
