@@ -114,12 +114,12 @@ class ComparedDisk:
     @classmethod
     def of(cls, number: int, disk: SurvivingDisk, sid: Sid) -> ComparedDisk:
         """The disk whose place among all disks is `number`."""
-        said, claim = disk.survey, disk.claim(number)
-        last = said.reading.last
-        epoch = said.current.value if said.current.value is not None else epoch_of(last)
+        survey, claim = disk.survey, disk.claim(number)
+        last = survey.reading.last
+        epoch = survey.current.value if survey.current.value is not None else epoch_of(last)
         saves = [base.zxid for base in claim.bases if not base.is_empty]
-        starts = [max((zxid for zxid in saves if follows(run.first, zxid)), default=run.first) for run in said.runs]
-        spans = tuple((start, run.last) for start, run in zip(starts, said.runs, strict=True))
+        starts = [max((zxid for zxid in saves if follows(run.first, zxid)), default=run.first) for run in survey.runs]
+        spans = tuple((start, run.last) for start, run in zip(starts, survey.runs, strict=True))
         return cls(sid, claim, (epoch, last), spans)
 
     def skips(self, piece: Piece) -> bool:
@@ -230,10 +230,10 @@ def _electors_without(
 def _with_changes(groups: Iterable[Doubt], surviving: Sequence[SurvivingDisk]) -> Iterator[Doubt]:
     """The groups with the operations of their newest transactions, except for those that are kept."""
     groups = list(groups)
-    shown = [group for group in groups if group.fate is not WriteFate.KEPT]
-    newest = {group.first: deque[tuple[int, bytes]](maxlen=MOST_CHANGES) for group in shown}
-    for record, payload in records_of(surviving) if shown else ():
-        for group in shown:
+    uncertain = [group for group in groups if group.fate is not WriteFate.KEPT]
+    newest = {group.first: deque[tuple[int, bytes]](maxlen=MOST_CHANGES) for group in uncertain}
+    for record, payload in records_of(surviving) if uncertain else ():
+        for group in uncertain:
             payloads = newest[group.first]
             if group.first <= record.zxid <= group.last and not (payloads and payloads[-1][0] == record.zxid):
                 payloads.append((record.zxid, payload))
@@ -267,8 +267,8 @@ def erasure(situation: Situation, doubts: Doubts, server: ServerEvidence) -> tup
         return True, f"server {sid} does not vote"
     if view.contains_quorum(whole):
         return True, f"the disks of {listed(whole & view.voters)} are whole, and they are a quorum without server {sid}"
-    rest = view.voters - whole - {sid}
-    return False, f"the disks of {listed(rest)} must be shown to be whole: without them there is no quorum"
+    missing = view.voters - whole - {sid}
+    return False, f"the disks of {listed(missing)} must be shown to be whole: without them there is no quorum"
 
 
 def _is_whole(server: ServerEvidence) -> bool:

@@ -45,15 +45,14 @@ LOG_FILE = re.compile(r".*\.(?:log|out)(?:\.[0-9]+)?|zookeeper.*\.log.*", re.IGN
 class ServerEvidence:
     """All that the inputs say of one server.
 
-    `place` is the folder, or the address, as the user has named it. `sid` is None where nothing says it; `named` is the
-    number in the name of the folder. `live` is the answer of its address, or why there is none; None if no address was
-    given for it. `next_view` is the configuration in a file `.next` (`next_path`): its server has acknowledged it, and
-    not activated it. `faults` are sentences about parts that cannot be used.
+    `place` is the folder, or the address, as the user has named it. `sid` is None where nothing says it. `live` is the
+    answer of its address, or why there is none; None if no address was given. `next_view` is the configuration in a
+    `.next` (`next_path`): its server has acknowledged it, and not activated it. `faults` are sentences about parts that
+    cannot be used.
     """
 
     place: str
     sid: Sid | None = None
-    named: Sid | None = None
     files: ServerFiles | None = None
     disk: DiskSurvey | None = None
     live: LiveServer | NoAnswerError | None = None
@@ -66,6 +65,11 @@ class ServerEvidence:
     def name(self) -> str:
         """The name of the server for a reader."""
         return f"the server in {self.place}" if self.sid is None else f"server {self.sid}"
+
+    @property
+    def sids(self) -> tuple[Sid, ...]:
+        """The id of the server, if it is known."""
+        return () if self.sid is None else (self.sid,)
 
     @property
     def answers(self) -> LiveServer | None:
@@ -164,13 +168,11 @@ def _of_folder(folder: Path, paths: list[Path], shared: Path | None) -> ServerEv
     disk = None if data_dir is None else survey(data_dir, log_dir)
     config = next((path for path in paths if path.suffix == ".cfg"), shared)
     logs = [path for path in paths if LOG_FILE.fullmatch(path.name) and path.is_file()]
-    number = NUMBERED.fullmatch(folder.name)
-    named = None if number is None else required_integer(number[1])
-    server = ServerEvidence(str(folder), disk.myid.value if disk is not None else None, named, disk=disk)
+    server = ServerEvidence(str(folder), disk.myid.value if disk is not None else None, disk=disk)
     if logs:
         server = replace(server, log=read_log(max(logs, key=lambda path: path.stat().st_mtime)))
-    if server.sid is None:
-        server = replace(server, sid=named)
+    if server.sid is None and (number := NUMBERED.fullmatch(folder.name)) is not None:
+        server = replace(server, sid=required_integer(number[1]))
     if (pending := next((path for path in paths if path.name.endswith(".dynamic.next")), None)) is not None:
         server = _with_next(server, pending)
     return server if config is None else _with_config(server, config)
@@ -180,12 +182,12 @@ def _with_config(server: ServerEvidence, path: Path) -> ServerEvidence:
     text = text_of(path)
     if text is None:
         return replace(server, faults=(*server.faults, f"{path} cannot be read"))
-    read = partial(dynamic_text, path.parent)
+    reader = partial(dynamic_text, path.parent)
     try:
-        config = parse_zoo_cfg(text, str(path), read=read, complete=False)
+        config = parse_zoo_cfg(text, str(path), read=reader, complete=False)
     except ConfigError as error:
         return replace(server, faults=(*server.faults, *_sentences(error)))
-    dynamic = None if config.dynamic_config_file is None else read(config.dynamic_config_file)
+    dynamic = None if config.dynamic_config_file is None else reader(config.dynamic_config_file)
     return replace(server, files=ServerFiles(server.sid or 0, str(path), text, dynamic, config))
 
 
@@ -223,14 +225,14 @@ def _joined(
 ) -> Iterator[ServerEvidence]:
     answers = list(answers)
     texts = {text.origin: text for text in texts_of(answer for answer in answers if isinstance(answer, LiveServer))}
-    rest = _merged(places)
+    servers = _merged(places)
     for answer in answers:
         address = answer.address if isinstance(answer, LiveServer) else answer.problems[0].file
-        server = _owner(rest, answer, address)
+        server = _owner(servers, answer, address)
         if server is None:
             server = ServerEvidence(address, answer.sid if isinstance(answer, LiveServer) else None)
         else:
-            rest.remove(server)
+            servers.remove(server)
         server = replace(server, live=answer)
         if isinstance(answer, LiveServer) and server.files is None:
             try:
@@ -238,7 +240,7 @@ def _joined(
             except ConfigError as error:
                 server = replace(server, faults=(*server.faults, *_sentences(error)))
         yield server
-    yield from rest
+    yield from servers
 
 
 def _merged(places: Iterable[ServerEvidence]) -> list[ServerEvidence]:

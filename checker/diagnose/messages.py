@@ -185,11 +185,11 @@ class LogEvidence:
 
     def line(self, kind: LogKind) -> str:
         """A sentence about a kind of message in this log, with its place; it occurs."""
-        known = self.kinds[kind]
-        times = "once" if known.count == 1 else f"{known.count} times"
-        when = f", {known.last.time:%Y-%m-%d %H:%M:%S}" if known.last.time is not None else ""
-        values = ", ".join(f"{name} {excerpt(value, 60)}" for name, value in known.last.values.items())
-        return f"{self.path}:{known.last.number}{when}: {kind.value} ({times}{'; ' + values if values else ''})"
+        occurrences = self.kinds[kind]
+        times = "once" if occurrences.count == 1 else f"{occurrences.count} times"
+        when = f", {occurrences.last.time:%Y-%m-%d %H:%M:%S}" if occurrences.last.time is not None else ""
+        values = ", ".join(f"{name} {excerpt(value, 60)}" for name, value in occurrences.last.values.items())
+        return f"{self.path}:{occurrences.last.number}{when}: {kind.value} ({times}{'; ' + values if values else ''})"
 
 
 def read_log(path: Path) -> LogEvidence:
@@ -224,18 +224,20 @@ def _read(path: str, file: BinaryIO) -> LogEvidence:
         if (stamp := _TIME.search(line[:60])) is not None:
             time = _time(stamp)
         if (owner := _MYID.search(line)) is not None:
-            own = integer(owner[1] or owner[2], 0, LONG[1])
-            if own != sid:
-                sid, former = own, sid
+            myid = integer(owner[1] or owner[2], 0, LONG[1])
+            if myid != sid:
+                sid, former = myid, sid
         if _ANY.search(line) is None:
             continue
         for kind, pattern in _ROWS:
             if (match := pattern.search(line)) is None:
                 continue
             place = LogLine(number, time, {name: value for name, value in match.groupdict().items() if value})
-            known = kinds.get(kind)
+            occurrences = kinds.get(kind)
             kinds[kind] = (
-                Occurrences(1, place, place) if known is None else Occurrences(known.count + 1, known.first, place)
+                Occurrences(1, place, place)
+                if occurrences is None
+                else Occurrences(occurrences.count + 1, occurrences.first, place)
             )
             if kind is LogKind.ROLE:
                 role, since, refused = match["role"], time, set()

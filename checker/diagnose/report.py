@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from checker.command import ExitCode
-from checker.diagnose.causes import Cause, NextStep, causes
+from checker.diagnose.cause import Cause, NextStep
+from checker.diagnose.causes import causes
 from checker.diagnose.doubt import Doubts, doubts
 from checker.diagnose.evidence import ServerEvidence, evidence
 from checker.diagnose.situation import Situation, listed
@@ -49,10 +50,10 @@ def state(diagnosis: Diagnosis) -> Iterator[str]:
     """The sentences about the state: who serves, and whether data differ."""
     situation = diagnosis.situation
     yield _service(situation)
-    known = [(sid, server.disk) for sid, server in sorted(situation.by_sid.items()) if server.disk is not None]
-    if known:
+    disks = [(sid, server.disk) for sid, server in sorted(situation.by_sid.items()) if server.disk is not None]
+    if disks:
         ends = ", ".join(
-            f"server {sid} {zxid_text(disk.last_zxid) if not disk.is_empty else 'empty'}" for sid, disk in known
+            f"server {sid} {zxid_text(disk.last_zxid) if not disk.is_empty else 'empty'}" for sid, disk in disks
         )
         differing = diagnosis.doubts.differing
         pairs = ", ".join(f"{one} and {other} at {zxid_text(zxid)}" for (one, other), zxid in sorted(differing.items()))
@@ -64,15 +65,15 @@ def state(diagnosis: Diagnosis) -> Iterator[str]:
 def _service(situation: Situation) -> str:
     if not situation.was_asked:
         return "No address was given, so nothing is known of running servers."
-    others = [sid for sid in situation.serving if sid not in situation.leaders]
+    followers = [sid for sid in situation.serving if sid not in situation.leaders]
     leaders = [
         f"Server {sid} leads"
         + (f" by its file (voters {listed(situation.views[sid].voters)})" if sid in situation.views else "")
         for sid in situation.leaders
     ]
     parts = leaders or ["No server leads"]
-    if others:
-        parts.append(f"{listed(others)} {'follows' if len(others) == 1 else 'follow'}")
+    if followers:
+        parts.append(f"{listed(followers)} {'follows' if len(followers) == 1 else 'follow'}")
     parts += [f"{server.name} runs and does not serve" for server in situation.looking]
     parts += [f"{server.name} gives no answer" for server in situation.silent]
     quorum = {True: "There is a quorum.", False: "There is no quorum.", None: "Whether there is a quorum is not known."}
@@ -183,8 +184,7 @@ def data(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _step(step: NextStep) -> dict[str, Any]:
-    edit = {"file": step.file, "set": dict(step.values)} if step.file else {}
-    return {"action": step.kind.value, "servers": step.servers, "sentence": step.sentence, **edit}
+    return {"action": step.kind.value, "servers": step.servers, "sentence": step.sentence}
 
 
 def servers_read(servers: Iterable[ServerEvidence]) -> Iterator[str]:

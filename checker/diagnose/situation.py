@@ -129,6 +129,17 @@ class Situation:
         common = frozenset.intersection(*map(frozenset, lost))
         return frozenset() if view.contains_quorum(view.voters - common) else common
 
+    @property
+    def leaders_at_once(self) -> tuple[Sid, ...]:
+        """The servers that lead at one time, two at least, by their answers or else by their logs."""
+        return self.leaders if len(self.leaders) > 1 else self.logged_leaders
+
+    @property
+    def versions_differ(self) -> bool:
+        """Whether servers run with two versions of a configuration that was changed by `reconfig`."""
+        versions = {files.config.version for files in self.files.values() if files.config.dynamic_config_file}
+        return len(versions) > 1
+
     # Live servers.
 
     @cached_property
@@ -176,8 +187,8 @@ class Situation:
         common = self.common_view
         if common is None:
             return None
-        known = {server.sid for server in self.servers if server.live is not None}
-        return False if common.voters <= known else None
+        addressed = {server.sid for server in self.servers if server.live is not None}
+        return False if common.voters <= addressed else None
 
     @cached_property
     def disjoint(self) -> DisjointQuorums | None:

@@ -72,8 +72,8 @@ def late_disk(machine: str, durable: Any, most: int) -> ModelFragment:
             joined = UnfinishedWrite(last.durable, (*last.messages, *operation.messages))
             return Outcome((LateDisk(disk.durable, (*disk.queue[:-1], joined)),))
         if operation is action:
-            ended, *others = disk.queue
-            return Outcome((LateDisk(ended.durable, tuple(others)),), leave(ended))
+            ended, *later = disk.queue
+            return Outcome((LateDisk(ended.durable, tuple(later)),), leave(ended))
         if operation is FaultAction.CRASH:
             return Outcome((LateDisk(disk.durable),), (Send(machine, Restored(disk.durable)),))
         raise ModelError(f"the disk {name!r} cannot carry out {operation!r}; send it UnfinishedWrite")

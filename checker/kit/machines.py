@@ -209,9 +209,12 @@ class _Assembly:
             if not isinstance(pairs, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
                 right = "write a tuple of pairs, as in Reaction(state, ((receiver, message),))"
                 raise wrong(f"the machine {machine!r}", pairs, right, function, verb=f"has the {name}")
-        now: Batches = {}
+        leaving: Batches = {}
         waiting: Batches = {}
-        for batches, sends in ((now, reaction.sends), (waiting if machine in self.late else now, reaction.after_sync)):
+        for batches, sends in (
+            (leaving, reaction.sends),
+            (waiting if machine in self.late else leaving, reaction.after_sync),
+        ):
             for receiver, message in sends:
                 if (machine, receiver) not in self.links:
                     why = f"{machine!r} sends {message!r} to {receiver!r}, and the model has no link between them"
@@ -220,7 +223,7 @@ class _Assembly:
         for history, event in reaction.reports:
             if history not in self.histories:
                 raise ModelError(f"{machine!r} reports {event!r} to {history!r}, and no history variable has that name")
-        return now, waiting
+        return leaving, waiting
 
     def outcome(
         self, machine: Machine, ignored: Outcome | None, function: Callable[..., Any], state: Any, *arguments: Any
@@ -232,9 +235,9 @@ class _Assembly:
             return None if reaction is WAIT else ignored
         if not isinstance(reaction, Reaction):
             raise wrong(source, reaction, "a Reaction or None would be right", function)
-        now, waiting = self.batches(machine.name, reaction, function)
+        leaving, waiting = self.batches(machine.name, reaction, function)
         reports = (Send(history, event) for history, event in reaction.reports)
-        messages = (Send(name_of(machine.name, receiver), Insert(batch)) for receiver, batch in now.items())
+        messages = (Send(name_of(machine.name, receiver), Insert(batch)) for receiver, batch in leaving.items())
         writes: tuple[Send, ...] = ()
         durable = machine.durable if machine.name in self.late else None
         if durable is not None:

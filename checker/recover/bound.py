@@ -102,8 +102,8 @@ class LossJudge:
 
     def bound(self) -> LossBound:
         """The bound."""
-        own = self._history.all_places
-        unkept = tuple(self._unkept(place) for place in self._histories.places() if place not in own)
+        places = self._history.all_places
+        unkept = tuple(self._unkept(place) for place in self._histories.places() if place not in places)
         missing = tuple(self._missing()) if self._views else None
         return LossBound(unkept, missing, self.one_electorate)
 
@@ -128,11 +128,11 @@ class LossJudge:
     def _standing(self, piece: Piece, holders: frozenset[int]) -> Standing:
         if not self._views:
             return Standing.UNKNOWN
-        others = {number for number in range(len(self._disks)) if number not in holders}
+        lacking = {number for number in range(len(self._disks)) if number not in holders}
         # A snapshot behind it may contain it.
         maybe = {
             number
-            for number in others
+            for number in lacking
             if self._disks[number].may_have_lost(piece.first) or self._disks[number].covered >= piece.first
         }
         if not self._is_quorum(holders | maybe):
@@ -142,7 +142,7 @@ class LossJudge:
                 return Standing.COVERED
             if self._history.end > piece.first:
                 return Standing.SUPERSEDED
-            if any(self._histories.last_of(number) > piece.first for number in others - maybe):
+            if any(self._histories.last_of(number) > piece.first for number in lacking - maybe):
                 return Standing.SUPERSEDED
         return Standing.POSSIBLE
 
@@ -169,12 +169,12 @@ class LossJudge:
             for number, disk in enumerate(self._disks)
             if any(loss.after <= after and (loss.before is None or loss.before >= before) for loss in disk.losses)
         }
-        shown = any(
+        is_refuted = any(
             self._histories.last_of(number) >= before and self._disks[number].covered <= after
             for number in range(len(self._disks))
             if number not in having
         )
-        return self._is_quorum(having) and not (shown and self.one_electorate)
+        return self._is_quorum(having) and not (is_refuted and self.one_electorate)
 
     def _may_miss_at_end(self) -> bool:
         """Whether a quorum may have acknowledged writes that are on no remaining disk, behind all of them.

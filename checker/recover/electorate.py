@@ -58,8 +58,8 @@ def electorate_of(disks: Sequence[SurvivingDisk], voters: Sequence[Sid], config:
 
 def _runs_alone(disk: SurvivingDisk) -> bool:
     """Whether a disk is that of a standalone server, which keeps no epochs and begins in epoch 0."""
-    said = disk.survey
-    return said.accepted.is_absent and said.current.is_absent and said.last_zxid < 1 << 32 and not said.is_empty
+    survey = disk.survey
+    return survey.accepted.is_absent and survey.current.is_absent and survey.last_zxid < 1 << 32 and not survey.is_empty
 
 
 def _view_of_file(path: Path) -> View:
@@ -83,11 +83,11 @@ def _view_of_file(path: Path) -> View:
 
 def _views_in_data(disks: Sequence[SurvivingDisk]) -> list[tuple[View, str]]:
     """The view of the newest configuration in the data."""
-    configurations = [(found, disk) for disk in disks for found in disk.survey.configurations]
-    for found, disk in sorted(configurations, key=lambda item: item[0].zxid, reverse=True):
-        source = f"/zookeeper/config in {found.place} of {disk.name}"
+    configurations = [(views, disk) for disk in disks for views in disk.survey.configurations]
+    for views, disk in sorted(configurations, key=lambda item: item[0].zxid, reverse=True):
+        source = f"/zookeeper/config in {views.place} of {disk.name}"
         try:
-            view = view_in(found.text, source)
+            view = view_in(views.text, source)
         except ConfigError:
             continue
         if view.voters:

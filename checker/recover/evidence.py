@@ -60,20 +60,20 @@ class SurvivingDisk(msgspec.Struct, frozen=True):
 
     def claim(self, number: int) -> DiskClaim:
         """The claims of this disk, whose place among all disks is `number`."""
-        said = self.survey
+        survey = self.survey
         bases = [
             Base(save.zxid, number, save.zxid if save.newest is None else save.newest)
-            for save in said.snapshots
+            for save in survey.snapshots
             if save.fault is None
         ]
-        if said.runs and said.runs[0].first in FIRST_ZXIDS and not any(base.zxid == 0 for base in bases):
+        if survey.runs and survey.runs[0].first in FIRST_ZXIDS and not any(base.zxid == 0 for base in bases):
             bases.insert(0, Base(0, number, 0, is_empty=True))
         return DiskClaim(
             sid=self.sid,
-            current=said.current.value,
+            current=survey.current.value,
             bases=tuple(bases),
-            snapshots=(*(save.zxid for save in said.snapshots), *(zxid for zxid, _ in said.compressed_snapshots)),
-            losses=said.losses,
+            snapshots=(*(save.zxid for save in survey.snapshots), *(zxid for zxid, _ in survey.compressed_snapshots)),
+            losses=survey.losses,
         )
 
 
@@ -103,9 +103,9 @@ def directories_in(names: Sequence[str], log_dirs: Sequence[str] = ()) -> list[D
 
 
 def _directories_of(name: str) -> list[Directory]:
-    head, equals, rest = name.partition("=")
+    head, equals, folder = name.partition("=")
     sid = integer(head, *LONG) if equals and not Path(name).exists() else None
-    path = Path(name if sid is None else rest)
+    path = Path(name if sid is None else folder)
     if not path.is_dir():
         right = "name a dataDir, or a folder of servers"
         raise RecoverError(f"{path}: {'it is no folder' if path.exists() else 'there is no such folder'}; {right}")

@@ -132,10 +132,10 @@ class Histories:
     def _collect(self, records: Iterable[HeldRecord]) -> None:
         last = [0] * len(self.disks)
         for zxid, group in groupby(records, key=lambda record: record.zxid):
-            held = list(group)
-            links = [record.continues and self._is_unbroken(record, last[record.disk]) for record in held]
+            holdings = list(group)
+            links = [record.continues and self._is_unbroken(record, last[record.disk]) for record in holdings]
             sides: dict[int, set[int]] = {}
-            for record in held:
+            for record in holdings:
                 sides.setdefault(record.side, set()).add(record.disk)
             partition = tuple(sorted(map(frozenset, sides.values()), key=min))
             piece = self.pieces[-1] if self.pieces else None
@@ -145,12 +145,12 @@ class Histories:
                 and follows(zxid, piece.last)
                 and piece.last not in self._boundaries
                 and all(links)
-                and all(last[record.disk] == piece.last for record in held)
+                and all(last[record.disk] == piece.last for record in holdings)
             ):
                 piece.last, piece.count = zxid, piece.count + 1
             else:
-                self._add_piece(zxid, partition, held, links)
-            for record in held:
+                self._add_piece(zxid, partition, holdings, links)
+            for record in holdings:
                 last[record.disk] = zxid
 
     def _is_unbroken(self, record: HeldRecord, before: int) -> bool:
@@ -204,9 +204,9 @@ class Histories:
         """The place whose last transaction is that of a base, if it is the same one."""
         for number, piece in enumerate(self.pieces):
             if piece.last == base.zxid:
-                own = [side for side, disks in enumerate(piece.sides) if base.disk in disks]
-                if own or len(piece.sides) == 1:
-                    return Place(number, own[0] if own else 0)
+                sides = [side for side, disks in enumerate(piece.sides) if base.disk in disks]
+                if sides or len(piece.sides) == 1:
+                    return Place(number, sides[0] if sides else 0)
         return None
 
     def _reachable(self) -> set[Place]:
@@ -313,8 +313,8 @@ class Histories:
 
     def kept_with(self, disk: int) -> DiskHistory | None:
         """The best history that has as much as possible of this disk; None if nothing of it can be used."""
-        own = [place for place in sorted(self.reachable) if disk in self.side(place)]
-        for place in reversed(own):
+        places = [place for place in sorted(self.reachable) if disk in self.side(place)]
+        for place in reversed(places):
             having = [history for history in self.candidates() if place in history.all_places]
             return having[0] if having else self._ending_with(place)
         return next((history for history in self.candidates() if history.base.disk == disk), None)

@@ -84,11 +84,11 @@ def _write(recovery: Recovery, folder: Path) -> Iterator[Path]:
 def _verify_tree(path: Path, zxid: int, tree: Tree) -> None:
     """Compare the tree in a new snapshot with the one that was to be written."""
     try:
-        read = snapshot.read(path, zxid).tree
+        tree_read = snapshot.read(path, zxid).tree
     except DamagedSnapshotError as error:
         raise OutputError(f"{error}; it was just written: use another disk") from None
-    same = len(read) == len(tree) and all(read.node(name) == znode for name, znode in tree.znodes())
-    if not same or read.sessions != tree.sessions:
+    same = len(tree_read) == len(tree) and all(tree_read.node(name) == znode for name, znode in tree.znodes())
+    if not same or tree_read.sessions != tree.sessions:
         raise OutputError(f"{path}: its tree is not the one that was to be written; use another disk")
 
 

@@ -121,10 +121,10 @@ def _epoch(disks: Sequence[SurvivingDisk]) -> int:
     """The highest epoch that a surviving disk names in any way."""
     epochs = [0]
     for disk in disks:
-        said = disk.survey
-        for file in (said.accepted, said.current):
+        survey = disk.survey
+        for file in (survey.accepted, survey.current):
             epochs += [number for number in (file.value, file.unfinished) if number is not None]
-        zxids = [said.last_zxid, *(log.named for log in said.logs), *(save.zxid for save in said.snapshots)]
+        zxids = [survey.last_zxid, *(log.named for log in survey.logs), *(save.zxid for save in survey.snapshots)]
         epochs += [epoch_of(zxid) for zxid in zxids]
     epoch = max(epoch for epoch in epochs if epoch <= HIGHEST)
     if epoch == HIGHEST:
@@ -137,15 +137,15 @@ def _contents(
 ) -> tuple[tuple[Doubtful, ...], tuple[Described, ...], Tree, tuple[str, ...]]:
     """Read the transactions again: apply those that are kept, and describe those in doubt."""
     tree, notes = _base_tree(disks, history)
-    kept = [(histories.pieces[place.piece], histories.side(place)) for place in history.places]
+    pieces = [(histories.pieces[place.piece], histories.side(place)) for place in history.places]
     fork = min((unkept.first for unkept in bound.unkept), default=1 << 64)
     lists: list[list[Described]] = [[] for _ in bound.unkept]
     writes, rivals = [0] * len(bound.unkept), list[Described]()
     current, last = 0, history.base.zxid
     for record, payload in records_of(disks):
-        while current < len(kept) and kept[current][0].last < record.zxid:
+        while current < len(pieces) and pieces[current][0].last < record.zxid:
             current += 1
-        if current < len(kept) and kept[current][0].first <= record.zxid and record.disk in kept[current][1]:
+        if current < len(pieces) and pieces[current][0].first <= record.zxid and record.disk in pieces[current][1]:
             if record.zxid > last:
                 last = record.zxid
                 _apply(tree, record.zxid, payload, disks[record.disk])

@@ -153,21 +153,29 @@ def _number_of(count: int, noun: str) -> str:
 
 def _sides(recovery: Recovery) -> list[str]:
     """Both sides by path: the transactions of the kept side there, and those of the others."""
-    kept = _by_path(recovery.rivals)
-    others: dict[str, Counter[str]] = {}
+    kept_changes = _by_path(recovery.rivals)
+    other_changes: dict[str, Counter[str]] = {}
     owners: dict[str, set[str]] = {}
     for doubt in recovery.doubtful:
         if doubt.unkept.standing in NEVER:
             continue
         for path, kinds in _by_path(doubt.transactions).items():
-            others.setdefault(path, Counter()).update(kinds)
+            other_changes.setdefault(path, Counter()).update(kinds)
             owners.setdefault(path, set()).add(_names(recovery, doubt.unkept.disks))
     rows = [
-        (path, _counted(kept.get(path)), _counted(others.get(path)), "; ".join(sorted(owners.get(path, ()))))
-        for path in sorted({*kept, *others}, key=lambda path: (path not in kept or path not in others, path))
+        (
+            path,
+            _counted(kept_changes.get(path)),
+            _counted(other_changes.get(path)),
+            "; ".join(sorted(owners.get(path, ()))),
+        )
+        for path in sorted(
+            {*kept_changes, *other_changes},
+            key=lambda path: (path not in kept_changes or path not in other_changes, path),
+        )
     ]
-    shown = table(("path", "kept side", "other side", "other side's disks"), rows[:SHOWN])
-    return shown if len(rows) <= SHOWN else [*shown, "", f"and {len(rows) - SHOWN:,} more paths: `--json` lists all."]
+    lines = table(("path", "kept side", "other side", "other side's disks"), rows[:SHOWN])
+    return lines if len(rows) <= SHOWN else [*lines, "", f"and {len(rows) - SHOWN:,} more paths: `--json` lists all."]
 
 
 def _by_path(lines: Iterable[Described]) -> dict[str, Counter[str]]:
@@ -185,15 +193,20 @@ def _counted(kinds: Counter[str] | None) -> str:
 def _disks(recovery: Recovery) -> list[str]:
     rows = []
     for number, disk in enumerate(recovery.disks):
-        said = disk.survey
-        faults = [*said.faults, *(f"{log.name}, offset {log.offset}: {log.fault}" for log in said.logs if log.fault)]
-        faults += [f"{save.name}: {save.fault}" for save in said.snapshots if save.fault]
-        faults += [f"{file.name}: {file.fault}" for file in (said.myid, said.accepted, said.current) if file.fault]
-        faults += [f"{name}: compressed, and not read" for _, name in said.compressed_snapshots]
-        epochs = f"{_number(said.accepted)}, {_number(said.current)}"
+        survey = disk.survey
+        faults = [
+            *survey.faults,
+            *(f"{log.name}, offset {log.offset}: {log.fault}" for log in survey.logs if log.fault),
+        ]
+        faults += [f"{save.name}: {save.fault}" for save in survey.snapshots if save.fault]
+        faults += [
+            f"{file.name}: {file.fault}" for file in (survey.myid, survey.accepted, survey.current) if file.fault
+        ]
+        faults += [f"{name}: compressed, and not read" for _, name in survey.compressed_snapshots]
+        epochs = f"{_number(survey.accepted)}, {_number(survey.current)}"
         has = "has all that is kept" if number in recovery.holders else ""
         rows.append(
-            (disk.directory.name, _number(said.myid), zxid_text(said.last_zxid), epochs, has, "; ".join(faults[:4]))
+            (disk.directory.name, _number(survey.myid), zxid_text(survey.last_zxid), epochs, has, "; ".join(faults[:4]))
         )
     return table(("directory", "myid", "last zxid", "acceptedEpoch, currentEpoch", "history", "faults"), rows)
 

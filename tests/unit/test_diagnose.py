@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from checker.cli.main import main
+from checker.diagnose.cause import StepKind
 from checker.diagnose.doubt import WriteFate
 from checker.diagnose.evidence import evidence
 from checker.diagnose.messages import LONGEST, LogKind, read_log
@@ -90,6 +91,13 @@ def test_the_cause_of_a_real_incident_is_named_first(incident: Incident, name: s
     cause = diagnosed(incident(name)).causes[0]
     assert (cause.kind.value, cause.servers) == DEEDS[name]
     assert cause.evidence
+
+
+@pytest.mark.parametrize("name", DEEDS)
+def test_a_step_names_the_servers_that_it_touches(incident: Incident, name: str) -> None:
+    for step in (step for cause in diagnosed(incident(name)).causes for step in cause.steps):
+        if step.kind not in (StepKind.LOOK, StepKind.STOP, StepKind.RECOVER):
+            assert step.servers, step.sentence
 
 
 def erased(diagnosis: Diagnosis) -> set[int]:

@@ -201,9 +201,9 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
         case Undone(txns=txns):
             return replace(
                 history,
-                committed=tuple(each for each in history.committed if each.txn not in txns),
-                counted=tuple(each for each in history.counted if each.txn not in txns),
-                broadcast=tuple(each for each in history.broadcast if each.txn not in txns),
+                committed=tuple(entry for entry in history.committed if entry.txn not in txns),
+                counted=tuple(entry for entry in history.counted if entry.txn not in txns),
+                broadcast=tuple(entry for entry in history.broadcast if entry.txn not in txns),
             )
         case Broadcast(epoch=epoch, leader=leader, txn=txn) if HistoryPart.BROADCAST in kept:
             proposals = {*history.broadcast, ProposedTxn(epoch, leader, txn)}

@@ -1,0 +1,287 @@
+"""The causes that files, ids and host names show: what differs between the files of the servers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind
+from checker.diagnose.doubt import Doubts
+from checker.diagnose.messages import LogKind
+from checker.diagnose.situation import Situation, listed
+from checker.rollout.inputs.folders import ServerFiles, settings
+from checker.rollout.inputs.live import NoAnswerError, Silence
+from spec.config.problems import is_true
+from spec.quorum import Sid
+from spec.text import on_a_line
+
+
+def wrong_myid(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """An id that two data directories have, or that is no member of the configuration."""
+    places: defaultdict[Sid, list[str]] = defaultdict(list)
+    for server in situation.servers:
+        if server.disk is not None and server.disk.myid.value is not None:
+            places[server.disk.myid.value].append(server.place)
+    for sid, folders in sorted(places.items()):
+        if len(folders) > 1:
+            yield Cause(
+                CauseKind.WRONG_MYID,
+                (sid,),
+                f"{len(folders)} data directories have the id {sid}.",
+                tuple(f"{on_a_line(folder)}: myid is {sid}" for folder in folders),
+                (
+                    NextStep(StepKind.STOP, (sid,), f"Stop the servers of {' and '.join(map(on_a_line, folders))}."),
+                    NextStep(
+                        StepKind.EDIT,
+                        (sid,),
+                        "Write into each myid the number of the `server.N` line with the address of its machine. If one"
+                        " of the directories is a copy of the other, start it empty, with its own myid alone.",
+                    ),
+                ),
+                ("Do not start both: two servers with one id count as one in a quorum, and each connection replaces"
+                 " the other's.",),
+            )  # fmt: skip
+    common = situation.common_view
+    for server in situation.servers:
+        view = server.view if server.view is not None else common
+        myid = server.disk.myid.value if server.disk is not None else None
+        if view is None or myid is None or view.standalone or myid in view.members:
+            continue
+        yield Cause(
+            CauseKind.WRONG_MYID,
+            (myid,),
+            f"The id {myid} is no member of the configuration that its server has.",
+            (f"{on_a_line(server.place)}: myid is {myid}, and the members are {listed(view.members)}",),
+            (
+                NextStep(
+                    StepKind.EDIT,
+                    (myid,),
+                    "Write into myid the number of the `server.N` line with the address of this machine; or, if the"
+                    f" server is new, add `server.{myid}` by a roll-out that is checked (`python -m checker rollout`).",
+                ),
+            ),
+            ("Do not take the id of a server that has run elsewhere: what it has acknowledged is not on this disk.",),
+        )
+
+
+def ids_renamed(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """A disk whose server had another id before."""
+    for server in situation.servers:
+        sid = server.disk.myid.value if server.disk is not None else None
+        former = server.log.former_sid if server.log is not None else None
+        if sid is None or former is None or former == sid:
+            continue
+        yield Cause(
+            CauseKind.IDS_RENAMED,
+            (sid,),
+            f"The disk of server {sid} was that of server {former}.",
+            (f"{on_a_line(server.place)}: myid is {sid}, and an earlier start in its log has myid {former}",),
+            (
+                NextStep(StepKind.STOP, (sid,), f"Stop server {sid}."),
+                NextStep(
+                    StepKind.EDIT,
+                    (sid,),
+                    f"Give the machine its former id {former} again, in myid and in the `server.N` lines of all files.",
+                ),
+            ),
+            ("Do not let it vote under the new id: its acknowledgements and its accepted epoch belong to the former"
+             " one.",),
+        )  # fmt: skip
+
+
+def bad_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """A configuration that cannot be used."""
+    for server in situation.servers:
+        if server.faults:
+            yield Cause(
+                CauseKind.BAD_FILE,
+                server.sids,
+                f"The configuration of {server.name} cannot be used.",
+                server.faults,
+                (NextStep(StepKind.EDIT, server.sids, "Correct the file as it says."),),
+            )
+
+
+def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """A server whose file names other members than those of the others."""
+    common = situation.common_view
+    if common is None or not situation.deviants:
+        return
+    for sid in situation.deviants:
+        view, origin = situation.views[sid], on_a_line(situation.files[sid].origin)
+        if sid not in common.members:
+            continue
+        pair = situation.disjoint
+        danger = (
+            f"Servers {listed(pair.a)} and servers {listed(pair.b)} are quorums that share no server: two leaders can"
+            " serve."
+            if pair is not None
+            else "Every two quorums of these files meet."
+        )
+        yield Cause(
+            CauseKind.OLD_FILE,
+            (sid,),
+            f"Server {sid} has other members in its file than the others.",
+            (
+                f"{origin}: voters {listed(view.voters)}"
+                + (f", observers {listed(view.observers)}" if view.observers else ""),
+                f"the others: voters {listed(common.voters)}"
+                + (f", observers {listed(common.observers)}" if common.observers else ""),
+                danger,
+            ),
+            (
+                NextStep(StepKind.EDIT, (sid,), f"Give server {sid} the file of the others; do not start it yet."),
+                NextStep(
+                    StepKind.LOOK,
+                    (sid,),
+                    "Let the planner order the restarts, since some orders lose writes: `python -m checker rollout"
+                    " --from BEFORE --to AFTER --now` with the inputs of this diagnosis.",
+                ),
+            ),
+            (f"Do not restart the others with the file of server {sid}.",),
+        )
+
+
+def swapped_ports(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """A file with the two peer ports of a server exchanged."""
+    for sid in sorted(situation.files):
+        lines = situation.addresses(sid)
+        ports = {
+            owner: {(address.quorum_port, address.election_port) for address in line} for owner, line in lines.items()
+        }
+        for owner, pairs in ports.items():
+            owners = [other for other in ports if other != owner and ports[other] == {(b, a) for a, b in pairs}]
+            if owners and len(owners) >= len(ports) - 1 and pairs != ports[owners[0]]:
+                quorum_port, election_port = min(pairs)
+                yield Cause(
+                    CauseKind.SWAPPED_PORTS,
+                    (owner,),
+                    f"The file of server {owner} has the quorum port and the election port of server {sid} exchanged.",
+                    (
+                        f"{on_a_line(situation.files[owner].origin)}: server.{sid} has {quorum_port}:{election_port}",
+                        f"servers {listed(owners)} have {election_port}:{quorum_port}",
+                    ),
+                    (
+                        NextStep(StepKind.EDIT, (owner,), f"Correct server.{sid} in the file of server {owner}."),
+                        NextStep(StepKind.RESTART, (owner,), f"Restart server {owner} alone, until it serves."),
+                    ),
+                    ("Do not restart any other server before that one serves.",),
+                )
+
+
+def _sides(situation: Situation, value: Callable[[ServerFiles], bool]) -> Mapping[bool, list[Sid]]:
+    """The servers by a value in their files."""
+    sides: defaultdict[bool, list[Sid]] = defaultdict(list)
+    for sid, files in situation.files.items():
+        sides[value(files)].append(sid)
+    return sides
+
+
+def _smaller(sides: Mapping[bool, list[Sid]]) -> tuple[Sid, ...]:
+    """The side with fewer servers."""
+    return min((tuple(side) for side in sides.values()), key=lambda side: (len(side), side))
+
+
+def mixed_tls(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """Servers whose TLS or SASL keys do not fit."""
+    if not situation.strangers:
+        return
+    pairs = ", ".join(f"{one} and {other}" for one, other in situation.strangers)
+    sides = _sides(situation, lambda files: is_true(settings(files), "sslQuorum"))
+    smaller: tuple[Sid, ...] = _smaller(sides) if len(sides) > 1 else ()
+    yield Cause(
+        CauseKind.TLS_MIXED,
+        tuple(sorted({sid for pair in situation.strangers for sid in pair})),
+        "Servers do not talk to each other, because their TLS or SASL keys do not fit.",
+        (
+            f"no connection between servers {pairs}",
+            *(
+                f"sslQuorum is {str(value).lower()} at servers {listed(sids)}"
+                for value, sids in sorted(sides.items())
+                if len(sides) > 1
+            ),
+        ),
+        (
+            NextStep(
+                StepKind.EDIT,
+                smaller,
+                "Give the smaller side the keys of the others again; a change to TLS goes through `portUnification`"
+                " in three roll-outs (`python -m checker rollout` names them).",
+            ),
+            NextStep(
+                StepKind.RESTART,
+                smaller,
+                "Restart these servers, one after the other.",
+            ),
+        ),
+    )
+
+
+def mixed_reconfig(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """`reconfigEnabled` at some servers only."""
+    sides = _sides(situation, lambda files: files.config.reconfig_enabled)
+    if len(sides) < 2 or any(server.answers is not None and server.disk is None for server in situation.servers):
+        return
+    yield Cause(
+        CauseKind.RECONFIG_MIXED,
+        _smaller(sides),
+        "reconfigEnabled is true at some servers only.",
+        tuple(
+            f"reconfigEnabled={str(value).lower()} at servers {listed(sids)}" for value, sids in sorted(sides.items())
+        ),
+        (
+            NextStep(
+                StepKind.EDIT,
+                _smaller(sides),
+                "Give all servers the same value, and restart those that change, one after the other.",
+            ),
+        ),
+        ("Do not send `reconfig` before all have the same value.",),
+    )
+
+
+def unresolvable_hosts(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """A host name that this machine, or a server by its log, does not know."""
+    for server in situation.servers:
+        if isinstance(server.live, NoAnswerError) and server.live.silence is Silence.UNKNOWN_HOST:
+            yield Cause(
+                CauseKind.UNRESOLVABLE_HOST,
+                server.sids,
+                f"The host name of {server.name} is unknown on this machine.",
+                (on_a_line(str(server.live.problems[0].what)) + f": {on_a_line(server.live.problems[0].file)}",),
+                (NextStep(StepKind.LOOK, (), "Correct the name, or ask from a machine that knows it."),),
+            )
+    for host, owners in sorted(_unknown_hosts(situation).items()):
+        sids = tuple(
+            sid
+            for sid in sorted(situation.common_view.members if situation.common_view is not None else situation.files)
+            if any(address.host == host for line in situation.addresses(sid).values() for address in line)
+        )
+        yield Cause(
+            CauseKind.UNRESOLVABLE_HOST,
+            sids,
+            f"The host name {on_a_line(host)} is unknown to servers {listed(owners)}.",
+            tuple(
+                on_a_line(log.line(LogKind.UNKNOWN_HOST))
+                for owner in owners
+                if (log := situation.by_sid[owner].log) is not None
+            ),
+            (
+                NextStep(
+                    StepKind.EDIT,
+                    owners,
+                    f"Make {on_a_line(host)} known to the machines of servers {listed(owners)} (DNS, hosts file), or"
+                    " correct it in their files. A release from 3.5 on looks it up again by itself.",
+                ),
+            ),
+            ("Do not give the address to another server: its id votes.",),
+        )
+
+
+def _unknown_hosts(situation: Situation) -> Mapping[str, tuple[Sid, ...]]:
+    """The hosts of members that servers could not look up, by their logs."""
+    hosts: defaultdict[str, list[Sid]] = defaultdict(list)
+    for sid, server in sorted(situation.by_sid.items()):
+        for host in server.log.hosts if server.log is not None else ():
+            hosts[host].append(sid)
+    return {host: tuple(owners) for host, owners in hosts.items()}
