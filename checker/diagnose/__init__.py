@@ -1,1 +1,1 @@
-"""The state of an ensemble by its servers, disks and logs: what can be lost, why, and what is safe to do now."""
+"""A diagnosis of an ensemble by its servers, disks and logs: possible losses, causes and safe next steps."""

@@ -9,7 +9,7 @@ from spec.quorum import Sid
 
 
 class CauseKind(StrEnum):
-    """The causes, in the order in which a diagnosis names them."""
+    """The causes, in the order of their places in a diagnosis."""
 
     PENDING_VIEW = "pending-view"
     TWO_LEADERS = "two-leaders"
@@ -55,7 +55,7 @@ class StepKind(Enum):
 
 @dataclass(frozen=True)
 class NextStep:
-    """One step for the operator: its kind, its servers in the order in which they are touched, and the sentence."""
+    """One step for the operator: its kind, its servers in their order, and the sentence."""
 
     kind: StepKind
     servers: tuple[Sid, ...]

@@ -1,4 +1,4 @@
-"""The causes that a diagnosis can name, in the order in which it names them.
+"""The table of causes, and the order of those in one diagnosis.
 
 Rules of this module, and of those with the functions:
 

@@ -1,4 +1,4 @@
-"""The command `diagnose`: what state is an ensemble in, what can be lost, why, and what is safe to do now."""
+"""The command `diagnose`: its options, and its output as text or JSON."""
 
 from __future__ import annotations
 

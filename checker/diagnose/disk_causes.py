@@ -1,4 +1,4 @@
-"""The causes that disks and logs show: damage, histories that differ, and what a server has lost."""
+"""The causes that disks and logs show: damage, lost data, and different histories."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _without_its_disk(
 
 
 def uncut_records(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
-    """A server that was told to cut its log back, and has a record behind the cut that others lack."""
+    """A server with a record that its leader has ordered it to cut off."""
     for sid, server in sorted(situation.by_sid.items()):
         cut = server.log.kinds.get(LogKind.TRUNCATED) if server.log is not None else None
         if cut is None or server.log is None or server.disk is None:
@@ -229,7 +229,7 @@ def truncated_logs(situation: Situation, _: Doubts) -> Iterator[Cause]:
 
 
 def lost_majority(situation: Situation, _: Doubts) -> Iterator[Cause]:
-    """Empty disks of so many voters that the rest is no quorum."""
+    """Empty disks of so many voters that the full ones are no quorum."""
     view = situation.common_view
     if view is None:
         return

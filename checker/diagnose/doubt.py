@@ -1,13 +1,13 @@
-"""The transactions in doubt: on which disks they are, whether a client may have its answer, and whether they survive.
+"""The transactions in doubt, and the decision whether a disk may be erased.
 
-A transaction that a client was told of is on the disks of a quorum of voters. So it is in doubt only if the disks that
-have it, with those that nobody has shown, contain a quorum. An election is won by the highest current epoch, then the
+An acknowledged transaction is on the disks of a quorum of voters. So a client can have its answer only if the disks
+with it, and the missing disks, contain a quorum. An election is won by the highest current epoch, then the
 last zxid. A transaction survives if no quorum is won by a disk without it.
 
 Rules of this module:
 
-- Both answers hold for one view of all servers. Where views differ, or a change of members is pending, there is no
-  answer, and the reason is given.
+- Both answers hold for one view of all servers. If views differ, or a change of members is pending, the answer is
+  the reason alone.
 - A disk that was not shown may have any transaction or none: it counts for the worse. So does a damaged disk at the
   transactions that it may have had and lost.
 - A disk may be erased only if the whole disks of the others contain a quorum. Each quorum that acknowledged a
@@ -86,7 +86,8 @@ def _disks(sids: tuple[Sid, ...]) -> str:
 
 @dataclass(frozen=True)
 class Doubts:
-    """The transactions in doubt, in the order of their zxids. `unanswered` says why there is no answer.
+    """The transactions in doubt, in the order of their zxids. `unanswered` is the reason if the
+    question has no answer.
 
     `differing` has, for each pair of servers whose disks have different transactions under one zxid, the first such
     zxid. `foreign` are the servers whose disk shares no transaction with any other one, where two others do.
@@ -100,7 +101,7 @@ class Doubts:
 
 @dataclass(frozen=True)
 class ComparedDisk:
-    """One of the disks that were shown, beside the others.
+    """A disk of the evidence, for the comparison with the others.
 
     `vote` is what decides an election: the current epoch, and the last zxid. A transaction between the ends of one of
     the `spans`, and not among the records, was never part of the history of this disk.
@@ -187,7 +188,7 @@ def _foreign(pieces: Iterable[Piece], disks: Sequence[ComparedDisk]) -> frozense
 
 def _having(piece: Piece, disks: Sequence[ComparedDisk]) -> frozenset[Sid]:
     """The servers whose disk has a piece, in its log or in a snapshot."""
-    (holders,) = piece.sides  # where histories differ, nothing is said of a single transaction
+    (holders,) = piece.sides  # the caller has refused histories that differ
     return frozenset(
         disk.sid for number, disk in enumerate(disks) if number in holders or disk.claim.covered >= piece.first
     )

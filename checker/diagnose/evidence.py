@@ -1,4 +1,4 @@
-"""The evidence of a diagnosis: what each input says of one server, and how inputs are joined by server.
+"""The evidence of a diagnosis: its inputs, joined by server.
 
     DIR                     a folder of one server, or of folders of servers
     DIR/N/zoo.cfg           its configuration, also in conf/
@@ -46,7 +46,7 @@ class ServerEvidence:
     """All that the inputs say of one server.
 
     `place` is the folder, or the address, as the user has named it. `sid` is None where nothing says it. `live` is the
-    answer of its address, or why there is none; None if no address was given. `next_view` is the configuration in a
+    answer of its address, or the error of asking; None without an address. `next_view` is the configuration in a
     `.next` (`next_path`): its server has acknowledged it, and not activated it. `faults` are sentences about parts that
     cannot be used.
     """

@@ -1,4 +1,4 @@
-"""The causes that files, ids and host names show: what differs between the files of the servers."""
+"""The causes that files, ids and host names show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spec.text import on_a_line
 
 
 def wrong_myid(situation: Situation, _: Doubts) -> Iterator[Cause]:
-    """An id that two data directories have, or that is no member of the configuration."""
+    """An id of two data directories, or of no member of the configuration."""
     places: defaultdict[Sid, list[str]] = defaultdict(list)
     for server in situation.servers:
         if server.disk is not None and server.disk.myid.value is not None:

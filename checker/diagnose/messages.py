@@ -5,7 +5,7 @@ Rules of this module:
 - A log is read line by line in bounded memory: a line counts up to `LONGEST` bytes, a file up to `MOST_BYTES` from its
   end. Of each kind the first and the last line are held, with their numbers, and how many there are.
 - A pattern is the text of the source without its arguments. Layouts of log4j and logback before it make no difference.
-- A log says what was written, in the time of its machine. That a server is silent now is not in it.
+- The times are those of the machine. A log does not show that its server is silent now.
 
 Source: the classes of each row, releases 3.4.14 to 3.9.5; the rows were seen on the releases of
 `docs/reference-log-messages.md`.
@@ -163,7 +163,7 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class LogEvidence:
-    """What the log of a server says.
+    """The evidence in the log of one server.
 
     `sid` is the last id that it names as its own, and `former_sid` the last other one before. `role` is the last role,
     and `since` its time; `until` is that of the last line. `roles` are the last `MOST_ROLES` roles, and `refused` the

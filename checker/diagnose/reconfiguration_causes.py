@@ -44,7 +44,7 @@ def pending_views(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
 
 
 def next_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
-    """A reconfiguration that a server has acknowledged and not activated: `.next` is beside its configuration."""
+    """A server that has acknowledged a reconfiguration, and has not activated it: `.next` is on its disk."""
     pending = [server for server in situation.servers if server.next_view is not None]
     if not pending:
         return

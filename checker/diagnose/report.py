@@ -1,9 +1,9 @@
-"""The answer of a diagnosis: the state, what can be lost, why, and what to do, as text and as data.
+"""The answer of a diagnosis as text and as data.
 
 Rules of this module:
 
 - Text and data are made from one `Diagnosis`. No text of an input reaches the terminal unescaped.
-- What is not known is named with the input that would say it.
+- Each unanswered question has the input that would answer it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Diagnosis:
 
 
 def diagnose(inputs: Iterable[str]) -> Diagnosis:
-    """Diagnose an ensemble from folders, files and addresses. Raises ConfigError for an input that is none of these."""
+    """Diagnose an ensemble from folders, files and addresses. Raises ConfigError for any other input."""
     situation = Situation(evidence(inputs))
     doubtful = doubts(situation)
     return Diagnosis(situation, doubtful, causes(situation, doubtful))
@@ -81,7 +81,7 @@ def _service(situation: Situation) -> str:
 
 
 def missing(diagnosis: Diagnosis) -> Iterator[str]:
-    """What was not given, and would say more."""
+    """The missing inputs that would answer more."""
     situation = diagnosis.situation
     view = situation.common_view
     if view is None:
@@ -188,7 +188,7 @@ def _step(step: NextStep) -> dict[str, Any]:
 
 
 def servers_read(servers: Iterable[ServerEvidence]) -> Iterator[str]:
-    """A sentence for each place: what was read there."""
+    """A sentence for each place with the kinds of its evidence."""
     for server in servers:
         parts = [
             *(["zoo.cfg"] if server.files is not None else []),

@@ -64,7 +64,7 @@ class Situation:
 
     @cached_property
     def common_view(self) -> View | None:
-        """The view that more than half of the known servers have, at least two; None if there is none."""
+        """The view of more than half of the known servers, at least two, if there is one."""
         counts = Counter(members_of(view) for view in self.views.values())
         if not counts:
             return None
@@ -117,7 +117,7 @@ class Situation:
 
     @cached_property
     def without_quorum(self) -> frozenset[Sid]:
-        """The voters that no server reached while it looked for a leader, by the logs, if the others are no quorum."""
+        """The voters that no looking server reached, by the logs, if the others are no quorum."""
         view = self.common_view
         lost = [
             server.log.refused & view.voters
@@ -164,7 +164,7 @@ class Situation:
 
     @property
     def was_asked(self) -> bool:
-        """Whether an address was given, so that something is known of running servers."""
+        """Whether an address was given."""
         return any(server.live is not None for server in self.servers)
 
     def _in_mode(self, *modes: str) -> tuple[Sid, ...]:
@@ -178,7 +178,7 @@ class Situation:
 
     @cached_property
     def has_quorum(self) -> bool | None:
-        """Whether a leader serves with a quorum of its own view; None if no answer says so or the contrary."""
+        """Whether a leader serves with a quorum of its own view; None if the answers do not decide it."""
         if not self.was_asked:
             return None
         for leader in self.leaders:
