@@ -30,10 +30,10 @@ from simulation.world.network import Network
 from spec.quorum import Sid
 
 REJOIN = 1.5
-"""Seconds in which a stranded leader follows the new one, before that fails."""
+"""Seconds in which a stranded leader follows the new one, before the next fault."""
 NO_CRASH = 1 << 60
 SLOW_SYNC = 300
-"""How many times slower a disk is whose machine loses its power during a sync: others go on meanwhile."""
+"""The slowness of a disk whose machine loses its power during a sync, so that other servers run on."""
 LATER = 2
 """The number of an `interrupt` that waits until the learner has its tree on disk."""
 INTERRUPTION = 2.0

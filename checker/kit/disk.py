@@ -1,6 +1,6 @@
-"""A disk that is late: what a machine wrote becomes durable after its step, with the action `sync`.
+"""A late disk: a write of a machine becomes durable after its step, with the action `sync`.
 
-A protocol that answers before its write is durable forgets after a crash what others rely on. Rules of this module:
+A protocol that answers before its write is durable forgets its answer in a crash. Rules of this module:
 
 - Writes complete in the order of their requests. A crash loses an incomplete write, and all writes after it.
 - A message that waits for the disk leaves when the last write requested before it completes, and is lost with that
@@ -68,7 +68,7 @@ def late_disk(machine: str, durable: Any, most: int) -> ModelFragment:
                 return None if full else Outcome((LateDisk(disk.durable, (*disk.queue, operation)),))
             if not disk.queue:
                 return Outcome((disk,), leave(operation))
-            # The step changed nothing on disk, but it may answer with what an unfinished write has.
+            # The step changed nothing on disk, but its answer may show an unfinished write.
             joined = UnfinishedWrite(last.durable, (*last.messages, *operation.messages))
             return Outcome((LateDisk(disk.durable, (*disk.queue[:-1], joined)),))
         if operation is action:

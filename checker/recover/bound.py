@@ -162,7 +162,7 @@ class LossJudge:
     def _may_miss(self, after: int, before: int) -> bool:
         """Whether transactions between two that follow each other on the remaining disks may have been acknowledged.
 
-        Each disk with a later transaction has had them, unless it shows that there were none.
+        Each disk with a later transaction has had them, unless its records show the contrary.
         """
         having = {
             number
@@ -188,7 +188,7 @@ class LossJudge:
             return self._is_quorum(is_open)
         highest = 1 << 31
         currents = {number: self._disks[number].current for number in is_open}
-        # No server acknowledges anything in epoch 0, where a member of an ensemble has followed nobody yet.
+        # No server acknowledges in epoch 0: a member of an ensemble has followed no leader yet.
         for epoch in {highest, *(current for current in currents.values() if current)}:
             having = {number for number, current in currents.items() if current is None or current >= epoch}
             whole = [number for number in range(len(self._disks)) if number not in having]

@@ -19,7 +19,7 @@ from spec.quorum import Sid, View, majority_view, standalone_view
 
 
 class Electorate(msgspec.Struct, frozen=True):
-    """The views that may have been in use, each with its source; empty if nobody states the voters.
+    """The views that may have been in use, each with its source; empty if the voters are unknown.
 
     `stated` is the view that the user has given.
     """

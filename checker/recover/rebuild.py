@@ -1,10 +1,10 @@
-"""New data directories: one for each server, written beside the old ones, durable, and read back.
+"""New data directories: one for each server, in a new folder, durable, and read back.
 
 Rules of this module:
 
 - Nothing that exists is changed. The folder must be new or empty, and must not be inside a surviving directory.
-- All servers get the same snapshot, and both epochs. There is no log.
-- What was written is read again before it is reported: the tree, the epochs and the id.
+- All servers get the same snapshot, both epochs, and no log.
+- The new files are read again before the report: the tree, the epochs and the id.
 """
 
 import hashlib

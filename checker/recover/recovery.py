@@ -33,7 +33,7 @@ MOST_LISTED = 10_000
 
 
 class Doubtful(msgspec.Struct, frozen=True):
-    """Transactions that are not kept, with what they do; `writes` is the number of those that change anything."""
+    """Transactions outside the kept history, and their operations; `writes` is the number of changes of the tree."""
 
     unkept: Unkept
     transactions: tuple[Described, ...]
@@ -61,7 +61,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
     @property
     def servers(self) -> tuple[Sid | None, ...]:
-        """The servers that get a new directory: all members, or those whose disks are left if nobody names any."""
+        """The servers that get a new directory: all members, or those of the remaining disks without them."""
         members = self.electorate.members
         if members and not self.electorate.runs_alone:
             return members

@@ -25,7 +25,7 @@ SHOWN = 20
 
 
 def exit_code(recovery: Recovery, *, is_written: bool | None = None) -> ExitCode:
-    """The exit code: what may be lost, or that the answer or the writing waits for something."""
+    """The exit code, by the bound of the loss, the known voters and the choice of a side."""
     if recovery.bound.missing is None or (recovery.needs_choice and is_written is False):
         return ExitCode.INCOMPLETE
     return ExitCode.PASSED if _most(recovery) == 0 else ExitCode.SAFETY

@@ -1,4 +1,4 @@
-"""The decision on a damaged data directory: what its owner may do with it, for the node, the survey and the checker.
+"""The remedies for damaged data directories, for the node, the survey and the checker.
 
 Rules this module keeps:
 
@@ -37,7 +37,7 @@ _COPY_FIRST = "keep the directory and copy it before any change; "
 
 
 def remedy(damage: Damage, others: Others = Others.UNKNOWN) -> str:
-    """Return what may be done with a directory that has this damage, in one line without a full stop."""
+    """Return the remedy for a directory with this damage, in one line without a full stop."""
     trusted = _TRUSTED if damage is Damage.NO_SNAPSHOT else ""
     if others is Others.COMPLETE:
         return "move its data to another place, keep myid, and let it synchronise: the other servers have all of it"

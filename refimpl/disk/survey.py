@@ -1,4 +1,4 @@
-"""The survey of a data directory: all that its files say, whatever state they are in.
+"""The survey of a data directory: the contents of its files in any state.
 
 Rules this module keeps:
 
@@ -51,7 +51,7 @@ class NumberFile(msgspec.Struct, frozen=True):
     """A file with one number: `myid`, `acceptedEpoch` or `currentEpoch`.
 
     Without `value` and `fault` the file is missing. `unfinished` is the number in its `.tmp`, which a crash left
-    before the rename; `has_unfinished` if there is such a file, whatever is in it.
+    before the rename; `has_unfinished` if there is such a file.
     """
 
     name: str
@@ -341,7 +341,7 @@ def survey(data_dir: Path, log_dir: Path | None = None) -> DiskSurvey:
 
 
 def surviving_records(log_dir: Path) -> Iterator[SurvivingRecord]:
-    """Yield each record of a log that can be read, with rising zxids, whatever is damaged or missing between them.
+    """Yield each readable record of a log, with rising zxids, across damage and gaps.
 
     `log_dir` is the folder that has `version-2`.
     """
