@@ -22,6 +22,9 @@ from checker.printable import capital
 from spec.text import on_a_line
 from spec.txn import zxid_text
 
+MOST_LOGGED = 12
+"""The number of findings in the logs that the text lists beside the causes."""
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -101,6 +104,14 @@ def missing(diagnosis: Diagnosis) -> Iterator[str]:
     yield from (server.log.fault for server in situation.servers if server.log is not None and server.log.fault)
 
 
+def also_logged(diagnosis: Diagnosis) -> Iterator[str]:
+    """The findings in the logs that are no evidence of a cause."""
+    cited = {line for cause in diagnosis.causes for line in cause.evidence}
+    logs = (server.log for server in diagnosis.situation.servers if server.log is not None)
+    lines = (on_a_line(log.line(kind)) for log in logs for kind in log.findings)
+    return (line for line in lines if line not in cited)
+
+
 def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
     """The answer as text."""
     yield from map(on_a_line, state(diagnosis))
@@ -114,6 +125,11 @@ def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
     for cause in diagnosis.causes:
         yield f"  {cause.kind}: {on_a_line(cause.sentence)}"
         yield from (f"    {on_a_line(line)}" for line in cause.evidence)
+    if lines := list(also_logged(diagnosis)):
+        yield "  Also in the logs:"
+        yield from (f"    {line}" for line in lines[:MOST_LOGGED])
+        if len(lines) > MOST_LOGGED:
+            yield f"    and {len(lines) - MOST_LOGGED} more"
     yield ""
     yield "What to do"
     steps = tuple(first_steps(diagnosis.causes))
@@ -178,6 +194,7 @@ def data(diagnosis: Diagnosis) -> dict[str, Any]:
             }
             for cause in diagnosis.causes
         ],
+        "logged": list(also_logged(diagnosis)),
         "steps": [_step(step) for step in first_steps(diagnosis.causes)],
         "missing": list(missing(diagnosis)),
     }

@@ -17,7 +17,7 @@ from checker.diagnose.cause import StepKind
 from checker.diagnose.doubt import WriteFate
 from checker.diagnose.evidence import evidence
 from checker.diagnose.messages import LONGEST, LogKind, read_log
-from checker.diagnose.report import Diagnosis, diagnose, text_lines
+from checker.diagnose.report import Diagnosis, also_logged, diagnose, text_lines
 from refimpl.disk import epochs, snapshot
 from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
@@ -185,6 +185,19 @@ def test_lines_of_any_length_are_read_in_bounded_memory(tmp_path: Path) -> None:
     path.write_bytes(b"\xff" * (8 * LONGEST) + b"\njava.io.IOException: No space left on device\n")
     log = read_log(path)
     assert log.kinds[LogKind.NO_SPACE].last.number == 2
+
+
+def test_findings_of_a_log_are_those_after_the_last_start(tmp_path: Path) -> None:
+    path = tmp_path / "zookeeper.log"
+    path.write_text(
+        "java.io.IOException: No space left on device\n"
+        "Server environment:zookeeper.version=3.9.5-1, built on\n"
+        "Refusing session request for client /10.0.0.9:4 as it has seen zxid 0x500000001 our last zxid is 0x400000009\n"
+        "Cannot open channel to 2 at election address /10.0.0.2:3888\n"
+    )
+    (line,) = also_logged(diagnosed(path))
+    assert line.startswith(f"{path}:3: ")
+    assert line.endswith("(once; seen 500000001, zxid 400000009)")
 
 
 def test_a_compressed_log_is_a_fault_with_the_way_out(tmp_path: Path) -> None:
