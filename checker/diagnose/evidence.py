@@ -12,7 +12,7 @@ Rules of this module:
 - The myid in the data directory says whose folder it is, then the number in the name of the folder. Two folders with
   one myid are two places; both are kept.
 - An address belongs to the folder whose server answers there by its id. A silent one belongs to the only folder with
-  its client port.
+  its client port; of several, to the one whose server has its host.
 - Nothing is written, and no session is opened.
 """
 
@@ -262,12 +262,27 @@ def _merged(places: Iterable[ServerEvidence]) -> list[ServerEvidence]:
 def _owner(servers: list[ServerEvidence], answer: LiveServer | NoAnswerError, address: str) -> ServerEvidence | None:
     if isinstance(answer, LiveServer):
         return next((server for server in servers if server.sid == answer.sid and server.live is None), None)
-    port = integer(address.rpartition(":")[2], 0, INT[1])
-    owners = [server for server in servers if server.files is not None and port in _client_ports(server.files)]
-    return owners[0] if len(owners) == 1 else None
+    host, _, port = address.rpartition(":")
+    owners = [
+        (server, clients)
+        for server in servers
+        if server.files is not None and (clients := _clients(server.files, integer(port, 0, INT[1])))
+    ]
+    if len(owners) > 1:
+        owners = [(server, clients) for server, clients in owners if host in {*clients, *_hosts(servers, server.sid)}]
+    return owners[0][0] if len(owners) == 1 else None
 
 
-def _client_ports(files: ServerFiles) -> set[int]:
+def _clients(files: ServerFiles, port: int | None) -> list[str]:
+    """The hosts of the client addresses of a server with this port, by its own files."""
     line = files.config.server(files.sid)
     clients = (files.config.client, line.client if line is not None else None)
-    return {client.port for client in clients if client is not None}
+    return [client.host for client in clients if client is not None and client.port == port]
+
+
+def _hosts(servers: Iterable[ServerEvidence], sid: Sid | None) -> Iterator[str]:
+    """The hosts of a server by the files of all."""
+    for server in servers:
+        line = server.files.config.server(sid) if server.files is not None and sid is not None else None
+        if line is not None:
+            yield from (address.host for address in line.addresses)

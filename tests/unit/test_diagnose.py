@@ -164,6 +164,18 @@ def test_a_server_that_does_not_answer_is_evidence(capsys: pytest.CaptureFixture
     assert "gives no answer" in capsys.readouterr().out
 
 
+def test_silent_addresses_with_one_port_belong_to_the_servers_on_their_hosts(tmp_path: Path) -> None:
+    hosts = {1: "127.9.9.1", 2: "127.9.9.2", 3: "127.9.9.3"}
+    members = "".join(f"server.{sid}={host}:2888:3888\n" for sid, host in hosts.items())
+    for sid in hosts:
+        home = tmp_path / str(sid)
+        write_server(home, sid, (1, 2))
+        (home / "zoo.cfg").write_text(f"tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/d\nclientPort=1\n{members}")
+    answer = diagnosed(tmp_path, ",".join(f"{host}:1" for host in hosts.values()))
+    assert [server.sid for server in answer.situation.servers] == [1, 2, 3]
+    assert [(cause.kind.value, cause.servers) for cause in answer.causes] == [("no-quorum", (1, 2, 3))]
+
+
 def test_an_input_that_is_nothing_is_one_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", "no/such\x1bfolder"]) == 151
     error = capsys.readouterr().err
