@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
+from checker.diagnose.situation import Situation
 from spec.quorum import Sid
 
 
@@ -55,11 +58,12 @@ class StepKind(Enum):
 
 @dataclass(frozen=True)
 class NextStep:
-    """One step for the operator: its kind, its servers in their order, and the sentence."""
+    """One step for the operator: its kind, its servers in their order, the sentence, and the words of its command."""
 
     kind: StepKind
     servers: tuple[Sid, ...]
     sentence: str
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,14 +78,26 @@ class Cause:
     never: tuple[str, ...] = ()
 
 
-def compare_sides(servers: tuple[Sid, ...]) -> tuple[NextStep, ...]:
+def recovery(situation: Situation, servers: Iterable[Sid], before: str, after: str) -> NextStep:
+    """The step that runs `recover` on the disks of servers; its command is between two parts of the sentence."""
+    sids, view = tuple(sorted(servers)), situation.common_view
+    command = ["python", "-m", "checker", "recover", *(situation.by_sid[sid].place for sid in sids)]
+    agreed = (files.origin for files in situation.files.values() if files.view == view and files.origin.endswith(".cfg"))
+    if (config := next(agreed, None)) is not None:
+        command += ["--config", config]
+    return NextStep(StepKind.RECOVER, sids, f"{before} `{shlex.join(command)}` {after}", tuple(command))
+
+
+def compare_sides(situation: Situation) -> tuple[NextStep, ...]:
     """The steps where two sides have served: nothing more is acknowledged, and the operator compares them."""
-    return (
-        NextStep(StepKind.STOP, (), "Stop all clients, so that neither side acknowledges more."),
-        NextStep(
-            StepKind.RECOVER,
-            servers,
-            "Copy the data directories of all servers, and compare the two sides: `python -m checker recover` with the"
-            " copies lists what each side alone has, by path. Decide which side stays.",
-        ),
+    stop = NextStep(StepKind.STOP, (), "Stop all clients, so that neither side acknowledges more.")
+    disks = [sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty]
+    if not disks:
+        look = "Copy the data directories of all servers, and run the diagnosis again with the copies."
+        return stop, NextStep(StepKind.LOOK, (), look)
+    return stop, recovery(
+        situation,
+        disks,
+        "Compare the two sides, with new copies of the data directories:",
+        "lists what each side alone has, by path. Decide which side stays.",
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind
+from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, recovery
 from checker.diagnose.doubt import Doubts, WriteFate, erasure, has_whole_log
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
@@ -163,12 +163,7 @@ def differing_histories(situation: Situation, doubts: Doubts) -> Iterator[Cause]
         "The disks have different histories: two sides have written, or one server kept what the others have dropped.",
         tuple(lines),
         (
-            NextStep(
-                StepKind.RECOVER,
-                tuple(sorted(disks)),
-                "Copy the data directories, and compare the sides with `python -m checker recover`: it lists what each"
-                " alone has, by path.",
-            ),
+            recovery(situation, disks, "Compare the sides:", "lists what each alone has, by path."),
         ),
         ("Do not let the sides meet before one is chosen: what the other alone has acknowledged is cut off.",),
     )
@@ -193,11 +188,11 @@ def leading_observers(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
                 (
                     NextStep(StepKind.STOP, (sid,), f"Stop server {sid}."),
                     NextStep(StepKind.START, group.having, f"Start servers {holders}, which have the transactions."),
-                    NextStep(
-                        StepKind.RECOVER,
-                        tuple(sorted(situation.by_sid)),
-                        f"If they are no quorum without server {sid}, make new data directories from theirs:"
-                        " `python -m checker recover`.",
+                    recovery(
+                        situation,
+                        (one for one, server in situation.by_sid.items() if server.disk is not None),
+                        f"If they are no quorum without server {sid}, make new data directories:",
+                        "says what may be lost before it writes.",
                     ),
                 ),
                 (f"Do not let server {sid} take part in an election with them: its epoch is higher, and it wins.",),
@@ -248,11 +243,11 @@ def lost_majority(situation: Situation, _: Doubts) -> Iterator[Cause]:
         tuple(f"{on_a_line(situation.by_sid[sid].place)}: no snapshot and no log" for sid in sorted(empty)),
         (
             NextStep(StepKind.STOP, tuple(sorted(empty)), f"Stop servers {listed(empty)}, or leave them stopped."),
-            NextStep(
-                StepKind.RECOVER,
-                tuple(sorted(full)),
-                f"Make new data directories from those of servers {listed(full)}: `python -m checker recover` says what"
-                " may be lost before it writes.",
+            recovery(
+                situation,
+                full,
+                f"Make new data directories from those of servers {listed(full)}:",
+                "says what may be lost before it writes.",
             ),
         ),
         ("Do not start the empty servers together: they are a quorum, elect one of themselves, and the others then lose"

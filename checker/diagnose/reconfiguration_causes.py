@@ -38,7 +38,7 @@ def pending_views(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
                 for (one, other), zxid in sorted(doubts.differing.items())[:1]
             ),
         ),
-        compare_sides(tuple(sorted(situation.files))),
+        compare_sides(situation),
         (f"Do not restart servers {listed(newest)} with the others before one side is chosen.",),
     )
 

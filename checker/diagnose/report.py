@@ -201,7 +201,12 @@ def data(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _step(step: NextStep) -> dict[str, Any]:
-    return {"action": step.kind.value, "servers": step.servers, "sentence": step.sentence}
+    return {
+        "action": step.kind.value,
+        "servers": step.servers,
+        "sentence": step.sentence,
+        "command": step.command or None,
+    }
 
 
 def servers_read(servers: Iterable[ServerEvidence]) -> Iterator[str]:

@@ -31,7 +31,7 @@ def two_leaders(situation: Situation, _: Doubts) -> Iterator[Cause]:
         leaders,
         f"Servers {listed(leaders)} lead at the same time, and each may answer clients.",
         tuple(lines),
-        compare_sides(leaders),
+        compare_sides(situation),
         (
             "Do not restart a server with another file, and do not let the two sides meet: the side with the older"
             " epoch is cut back, and what it alone has acknowledged is lost.",

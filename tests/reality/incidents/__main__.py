@@ -74,7 +74,7 @@ def _carried_out(incident: Incident, options: argparse.Namespace, judges: bool) 
             print(f"{incident.name}: there is no folder {folder}", file=sys.stderr)
             return None
         scene.quiet()
-        judgement = judge.judge(folder, scene.servers, home)
+        judgement = judge.judge(folder, scene.servers, home, frozenset(scene.acknowledged))
         (folder / judge.JUDGEMENT).write_text(json.dumps(asdict(judgement), indent=1) + "\n", encoding="utf-8")
         print(f"  {judge.row(judgement)}", flush=True)
     except (ServerError, OSError, ValueError) as error:

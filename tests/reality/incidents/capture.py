@@ -4,6 +4,7 @@ Rules of this module:
 
 - Every server is on a machine of its own there: its home is `/srv/zookeeper`, and its log does not name this machine.
 - Files are copied as they are while servers run, so a log file may end in the middle of a record.
+- The acknowledged writes are those before the first copy: a quorum of the copies has them. Later ones may be on none.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ def capture(scene: Scene, truth: Truth, name: str, folder: Path, addresses: Mapp
     servers = scene.servers
     assert servers is not None
     shutil.rmtree(folder, ignore_errors=True)
+    acknowledged = scene.acknowledged
     for sid in servers.sids:
         copy_server(servers.home(sid), folder / str(sid), addresses.get(sid, {}))
-    record = describe(scene, truth, name)
+    record = describe(scene, truth, name, acknowledged)
     (folder / TRUTH).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return record
 
@@ -73,12 +75,11 @@ def copy_server(home: Path, place: Path, addresses: Addresses) -> None:
             shutil.copytree(home / part, place / part, ignore=shutil.ignore_patterns("*.pid"))
 
 
-def describe(scene: Scene, truth: Truth, name: str) -> dict[str, Any]:
-    """The truth of an incident: the cause, who serves, the acknowledged writes, and what the logs say."""
+def describe(scene: Scene, truth: Truth, name: str, acknowledged: Mapping[str, str]) -> dict[str, Any]:
+    """The truth of an incident: the cause, who serves, these acknowledged writes, and what the logs say."""
     servers = scene.servers
     assert servers is not None
     roles = {sid: servers.role(sid) for sid in servers.sids}
-    acknowledged = {reply.path: f"{reply.zxid:#x}" for reply in scene.replies}
     lacking = {}
     for sid, role in roles.items():
         if role is not None and (paths := written_at(servers, sid, acknowledged)) is not None:
@@ -94,6 +95,7 @@ def describe(scene: Scene, truth: Truth, name: str) -> dict[str, Any]:
         },
         "machines": machines_of(servers),
         "running": list(servers.running),
+        "paused": list(scene.paused),
         "roles": roles,
         "addresses": {sid: address_of(servers, sid) for sid in servers.sids},
         "lacking": lacking,

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +88,19 @@ def _client_place(sid: Sid, text: str, texts: Iterable[str]) -> tuple[str, int]:
 class Execution:
     """Carries out steps on servers; `names` are the steps so far.
 
-    `truth` has the files as an operator would correct them; `note` receives the bound that a recovery prints.
+    `truth` has the files as an operator would correct them; `folder` has the copies that a printed command names, and
+    `note` receives the bound that a recovery prints.
     """
 
     def __init__(
-        self, servers: Servers, truth: Mapping[str, Any], note: Callable[[int | None], None] = lambda _: None
+        self,
+        servers: Servers,
+        truth: Mapping[str, Any],
+        folder: Path,
+        note: Callable[[int | None], None] = lambda _: None,
     ) -> None:
-        self._servers, self._note = servers, note
+        self._servers, self._folder, self._note = servers, folder, note
+        self._paused = set(truth.get("paused", ()))
         self._repairs = {required_integer(sid): files for sid, files in truth["repairs"].items()}
         self._machines = truth["machines"]
         self.names: list[str] = []
@@ -106,7 +112,7 @@ class Execution:
         if action == "look" or not sids:
             self.names.append(str(action))
         elif action == "recover":
-            self._recover(sids)
+            self._recover(sids, step)
         else:
             for sid in sids:
                 self._do(sid, action, step)
@@ -120,6 +126,9 @@ class Execution:
 
     def _do(self, sid: Sid, action: Any, step: Mapping[str, Any]) -> None:
         self.names.append(f"{action} {sid}")
+        if sid in self._paused and self._servers.alive(sid):
+            self._paused.remove(sid)
+            self._servers.resume(sid)
         match action:
             case "start":
                 self._start(sid)
@@ -137,28 +146,25 @@ class Execution:
             case _:
                 raise AdviceError(f"no step has the action {action!r}: {step}")
 
-    def _recover(self, sids: list[Sid]) -> None:
-        """Stop all, make new disks from those of some servers by the newest file, and start all with that file.
+    def _recover(self, sids: list[Sid], step: Mapping[str, Any]) -> None:
+        """Stop all, make new disks by the printed command, and start all with corrected files.
 
-        Where the operator has to choose a side, it is that of the server with the highest id.
+        The command reads the disks of these servers in place of their copies. Of several sides it keeps the last.
         """
         self.names.append(f"recover {', '.join(map(str, sids))}")
         servers = self._servers
         for sid in servers.sids:
             servers.stop(sid)
-        for sid in self._repairs:
-            self._repair(sid)
-        folder = servers.directory / "recovered"
-        config = servers.home(max(servers.sids)) / "zoo.cfg"
-        dynamic = key_of(config.read_text(encoding="utf-8"), "dynamicConfigFile")
-        command = [sys.executable, "-m", "checker", "recover", *(str(servers.data(sid)) for sid in sids)]
-        command += ["--config", dynamic or str(config), "--to", str(folder), "--write", "--json"]
+        folder = servers.directory / f"recovered-{len(self.names)}"
+        command = [*self.here(step.get("command") or ()), "--to", str(folder), "--write", "--json"]
         answer = _json_of(command)
         if answer.get("needs_choice"):
-            answer = _json_of([*command, "--keep", str(servers.data(max(sids)))])
+            answer = _json_of([*command, "--keep", answer["choices"][-1]])
         if not answer.get("written"):
             raise AdviceError(f"recover writes nothing: {answer.get('headline') or answer}")
         self._note(answer["may_be_lost"]["most"])
+        for sid in self._repairs:
+            self._repair(sid)
         for sid in servers.sids:
             new = folder / f"server-{sid}" / VERSION
             if new.exists():
@@ -168,6 +174,18 @@ class Execution:
             servers.start(sid)
         for sid in servers.sids:
             self._wait(sid)
+
+    def here(self, words: Sequence[str]) -> list[str]:
+        """A printed command with the folders of the servers in place of their copies. Raises AdviceError without one."""
+        if tuple(words[:3]) != ("python", "-m", "checker"):
+            raise AdviceError(f"a step that makes new disks has no command: {' '.join(words) or 'none'}")
+        places = {str(self._folder / str(sid)): str(self._servers.home(sid)) for sid in self._servers.sids}
+
+        def moved(word: str) -> str:
+            copy = next((copy for copy in places if f"{word}/".startswith(f"{copy}/")), "")
+            return places.get(copy, "") + word.removeprefix(copy)
+
+        return [sys.executable, *map(moved, words[1:])]
 
     def erase(self, sid: Sid) -> None:
         """Stop a server, and move its disk away; its id stays."""
@@ -181,9 +199,8 @@ class Execution:
         return (self._servers.data(sid) / VERSION, self._servers.home(sid) / "txlog" / VERSION)
 
     def _start(self, sid: Sid) -> None:
-        if self._servers.alive(sid):
-            return
-        self._servers.start(sid)
+        if not self._servers.alive(sid):
+            self._servers.start(sid)
         self._wait(sid)
 
     def _wait(self, sid: Sid) -> None:

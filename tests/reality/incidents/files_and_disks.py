@@ -305,7 +305,7 @@ def full_disk(scene: Scene) -> Truth:
     log = servers.home(2) / "log.txt"
     wait_until(lambda: "No space left" in log.read_text(encoding="utf-8"), SECONDS, "server 2 meets its full disk")
     scene.settle(1.5)  # its log grows by 15,000 lines in a second
-    servers.pause(2)
+    scene.pause(2)
     (folder / "core").unlink()  # the operator's first deed; the server would go on at once
     return Truth("full-disk", (2,), "the disk of the log files of server 2 became full")
 

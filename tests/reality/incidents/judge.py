@@ -5,20 +5,25 @@ Rules of this module:
 - The cause is named right if the first one of the answer has the name of the truth. All causes of that name together
   have its servers, which an answer names by their ids or by their machines.
 - Advice is unsafe if afterwards a serving server lacks more acknowledged writes than the answer says may be lost.
+- Servers that were left running must have what was acknowledged until now, and restored ones what was acknowledged
+  before the copy of their disks.
 - An edit that the answer leaves to the operator is done as the incident says (`repairs`).
-- A server that may be erased is erased on servers with the files and disks of the captured folder, before the steps.
+- A server that may be erased is erased on servers with the files and disks of the captured folder, by the steps of the
+  cause that permits it, in their order.
+- Restored servers start as they ran: first those that served, then the others.
 
 Source: the keys `causes`, `steps` and `doubt` of `python -m checker diagnose --json`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +32,13 @@ from harness.processes import ServerError
 from harness.servers import Servers
 from spec.quorum import Sid
 from tests.reality.incidents.capture import TRUTH
-from tests.reality.incidents.execution import AdviceError, Execution, RestoredServers, lost_writes
+from tests.reality.incidents.execution import (
+    SERVE_SECONDS,
+    AdviceError,
+    Execution,
+    RestoredServers,
+    lost_writes,
+)
 
 ANSWER, JUDGEMENT = "diagnosis.json", "judgement.json"
 ANSWER_SECONDS = 10.0
@@ -71,16 +82,22 @@ def read_truth(folder: Path) -> dict[str, Any]:
     return truth
 
 
-def judge(folder: Path, servers: Servers | None, home: Path, ask: Ask | None = None) -> Judgement:
+def judge(
+    folder: Path, servers: Servers | None, home: Path, until_now: frozenset[str] = frozenset(), ask: Ask | None = None
+) -> Judgement:
     """Ask about a captured folder, and carry out the advice; `servers` stand as the incident has left them.
 
-    Where none runs, they are restored from the folder, and those that ran are started. `ask` returns the answer about a
-    folder with this truth, by default that of `python -m checker diagnose`.
+    `until_now` are the writes that they have acknowledged. Where none runs, they are restored from the folder, and
+    those that ran are started. `ask` returns the answer about a folder with this truth, by default that of `python -m
+    checker diagnose`.
     """
     truth = read_truth(folder)
     judgement = Judgement(truth["incident"], truth["cause"]["name"])
+    expected = frozenset(truth["acknowledged"])
     if servers is None or not servers.running:
         servers = _restored(folder, truth, home / "steps")
+    else:
+        expected |= until_now
     answer: Fields = {}
     try:
         began = time.monotonic()
@@ -90,15 +107,21 @@ def judge(folder: Path, servers: Servers | None, home: Path, ask: Ask | None = N
             judgement.mistakes.append(f"the answer takes {judgement.seconds} s; {ANSWER_SECONDS:g} s are allowed")
         compare(answer, truth, judgement)
         judgement.bound = bound_of(answer)
-        _take(answer, truth, servers, judgement)
+        execution = Execution(servers, truth, folder, judgement.note_recovery)
+        _take(answer.get("steps") or (), execution, judgement)
+        judgement.steps = execution.names
+        lacking, judgement.serves = lost_writes(servers, expected)
+        judgement.stopped = sorted(set(servers.sids) - set(servers.running))
+        judgement.lost = max(map(len, lacking.values()), default=None)
+        _blame(lacking, judgement, "after the steps")
     except NoAnswerError as error:
         judgement.mistakes.append(str(error))
     except (ServerError, OSError) as error:
         judgement.mistakes.append(f"the harness failed: {error}")
     finally:
         servers.shut_down()
-    for sid in erasable(answer):
-        _erase(sid, answer, truth, folder, home, judgement)
+    for sid, steps in erasures(answer).items():
+        _erase(sid, steps, truth, folder, home, judgement)
     return judgement
 
 
@@ -130,10 +153,19 @@ def diagnosed(folder: Path, truth: Fields) -> Fields:
 
 def _restored(folder: Path, truth: Fields, home: Path) -> RestoredServers:
     servers = RestoredServers(folder, home, truth["release"])
-    for sid in truth["running"]:
-        servers.start(sid)
-    time.sleep(8.0)
+    for sids in starts(truth):
+        for sid in sids:
+            servers.start(sid)
+        with contextlib.suppress(ServerError):
+            servers.wait_serving(sids, SERVE_SECONDS)
     return servers
+
+
+def starts(truth: Fields) -> list[list[Sid]]:
+    """The servers that ran, in the order of their starts: those that served, then the others."""
+    served = [sid for sid in truth["running"] if truth["roles"][str(sid)] is not None]
+    others = [sid for sid in truth["running"] if sid not in served]
+    return [sids for sids in (served, others) if sids]
 
 
 def compare(answer: Fields, truth: Fields, judgement: Judgement) -> None:
@@ -152,43 +184,35 @@ def bound_of(answer: Fields) -> int:
     return sum(int(doubt["count"]) for doubt in answer.get("doubt") or () if doubt["fate"] != "kept")
 
 
-def erasable(answer: Fields) -> list[Sid]:
-    """The servers that some cause of the answer permits to erase."""
-    steps = [step for cause in answer.get("causes") or () for step in cause.get("steps") or ()]
-    return sorted({sid for step in steps if step["action"] == "erase" for sid in step["servers"]})
+def erasures(answer: Fields) -> dict[Sid, list[Fields]]:
+    """The servers that some cause of the answer permits to erase, each with the steps of that cause."""
+    permitted: dict[Sid, list[Fields]] = {}
+    for cause in answer.get("causes") or ():
+        steps = list(cause.get("steps") or ())
+        for sid in (sid for step in steps if step["action"] == "erase" for sid in step["servers"]):
+            permitted.setdefault(sid, steps)
+    return permitted
 
 
-def _take(answer: Fields, truth: Fields, servers: Servers, judgement: Judgement) -> None:
-    """Carry out the steps, and look for the acknowledged writes."""
-    execution = Execution(servers, truth, judgement.note_recovery)
+def _take(steps: Iterable[Fields], execution: Execution, judgement: Judgement) -> None:
+    """Carry out steps; one that cannot be taken ends them, and is a mistake of the answer."""
     try:
-        for step in answer.get("steps") or ():
+        for step in steps:
             execution.do(step)
     except AdviceError as error:
         judgement.mistakes.append(str(error))
-    judgement.steps = execution.names
-    lacking, judgement.serves = lost_writes(servers, frozenset(truth["acknowledged"]))
-    judgement.stopped = sorted(set(servers.sids) - set(servers.running))
-    judgement.lost = max(map(len, lacking.values()), default=None)
-    _blame(lacking, judgement, "after the steps")
 
 
-def _erase(sid: Sid, answer: Fields, truth: Fields, folder: Path, home: Path, judgement: Judgement) -> None:
-    """Erase one server as the answer permits, then take the steps and start what is stopped."""
+def _erase(sid: Sid, steps: list[Fields], truth: Fields, folder: Path, home: Path, judgement: Judgement) -> None:
+    """Take the steps that erase one server, and start it if it is stopped."""
     servers = _restored(folder, truth, home / f"erased-{sid}")
     try:
-        execution = Execution(servers, truth, judgement.note_recovery)
-        execution.erase(sid)
-        for step in answer.get("steps") or ():
-            if step["action"] != "erase":
-                execution.do(step)
-        if not servers.alive(sid):
+        _take(steps, Execution(servers, truth, folder, judgement.note_recovery), judgement)
+        if sid in servers.sids and not servers.alive(sid):
             servers.start(sid)
         lacking, serves = lost_writes(servers, frozenset(truth["acknowledged"]))
         judgement.erased[sid] = "all serve" if serves else "not all serve"
         _blame(lacking, judgement, f"after server {sid} was erased")
-    except AdviceError as error:
-        judgement.mistakes.append(str(error))
     except (ServerError, OSError) as error:
         judgement.mistakes.append(f"the harness failed after server {sid} was erased: {error}")
     finally:
@@ -212,4 +236,7 @@ def row(judgement: Judgement) -> str:
     if judgement.stopped:
         rest.append(f"stopped in the end: {', '.join(map(str, judgement.stopped))}")
     steps = ", ".join(judgement.steps) or "no step"
+    if judgement.lost:
+        bound = "any number" if judgement.bound >= ANY else str(judgement.bound)
+        rest.append(f"{judgement.lost} lost, {bound} may be")
     return f"{judgement.incident}: {named}, {judgement.seconds} s, {steps}: {'; '.join(rest) or 'nothing lost'}"

@@ -48,6 +48,7 @@ class Scene:
         self.servers: Servers | None = None
         self.witness = Acknowledgements()
         self.lines_before: dict[Sid, int] = {}
+        self.paused: tuple[Sid, ...] = ()
         self.endings: list[Callable[[], None]] = []
         self.addresses: dict[Sid, Mapping[str, str]] = {}
         self._clients: list[WriteClient] = []
@@ -97,6 +98,12 @@ class Scene:
         assert self.servers is not None
         self.lines_before = {sid: count_lines(self.servers.home(sid) / "log.txt") for sid in self.servers.sids}
 
+    def pause(self, sid: Sid) -> None:
+        """Halt a server for the sake of the harness. It is not dead: the first step at it continues it."""
+        assert self.servers is not None
+        self.servers.pause(sid)
+        self.paused += (sid,)
+
     def settle(self, seconds: float = SETTLED_SECONDS) -> None:
         time.sleep(seconds)
 
@@ -123,6 +130,11 @@ class Scene:
     @property
     def replies(self) -> tuple[WriteReply, ...]:
         return self.witness.replies
+
+    @property
+    def acknowledged(self) -> dict[str, str]:
+        """The paths of the acknowledged writes so far, with their zxids."""
+        return {reply.path: f"{reply.zxid:#x}" for reply in self.replies}
 
     def close(self) -> None:
         """Stop the clients, kill the servers, and undo what the incident did to the machine."""
