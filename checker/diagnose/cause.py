@@ -78,13 +78,20 @@ class Cause:
     never: tuple[str, ...] = ()
 
 
-def recovery(situation: Situation, servers: Iterable[Sid], before: str, after: str) -> NextStep:
-    """The step that runs `recover` on the disks of servers; its command is between two parts of the sentence."""
+def recovery(
+    situation: Situation, servers: Iterable[Sid], before: str, after: str, keep: Sid | None = None
+) -> NextStep:
+    """The step that runs `recover` on the disks of servers; its command is between two parts of the sentence.
+
+    `keep` is the server whose history is kept.
+    """
     sids, view = tuple(sorted(servers)), situation.common_view
     command = ["python", "-m", "checker", "recover", *(situation.by_sid[sid].place for sid in sids)]
-    agreed = (files.origin for files in situation.files.values() if files.view == view and files.origin.endswith(".cfg"))
-    if (config := next(agreed, None)) is not None:
+    agreed = (files.origin for files in situation.files.values() if files.view == view)
+    if (config := next((origin for origin in agreed if origin.endswith(".cfg")), None)) is not None:
         command += ["--config", config]
+    if keep is not None:
+        command += ["--keep", situation.by_sid[keep].place]
     return NextStep(StepKind.RECOVER, sids, f"{before} `{shlex.join(command)}` {after}", tuple(command))
 
 

@@ -30,6 +30,7 @@ CAUSES: tuple[Callable[[Situation, Doubts], Iterator[Cause]], ...] = (
     reconfiguration_causes.pending_views,
     reconfiguration_causes.next_files,
     disk_causes.damaged_disks,
+    disk_causes.restored_data,
     disk_causes.logged_faults,
     disk_causes.uncut_records,
     disk_causes.differing_histories,

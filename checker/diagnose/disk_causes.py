@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, recovery
-from checker.diagnose.doubt import Doubts, WriteFate, erasure, has_whole_log
+from checker.diagnose.doubt import Doubts, WriteFate, erasure, has_whole_log, sides_text
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
@@ -138,10 +138,7 @@ def differing_histories(situation: Situation, doubts: Doubts) -> Iterator[Cause]
     counts = Counter(sid for pair in differing for sid in pair)
     disks = [sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty]
     odd = [sid for sid in disks if counts[sid] == len(disks) - 1] if len(disks) > 2 else []
-    lines = [
-        f"the disks of servers {one} and {other} have different transactions {zxid_text(zxid)}"
-        for (one, other), zxid in sorted(differing.items())
-    ]
+    line = f"the disks have different transactions: {sides_text(differing)}"
     if len(odd) == 1 and odd[0] in doubts.foreign:
         server = situation.by_sid[odd[0]]
         steps, never = _without_its_disk(situation, doubts, server)
@@ -149,7 +146,7 @@ def differing_histories(situation: Situation, doubts: Doubts) -> Iterator[Cause]
             CauseKind.FOREIGN_DISK,
             (odd[0],),
             f"The disk of server {odd[0]} has no transaction that another server has: it is of another ensemble.",
-            tuple(lines),
+            (line,),
             steps,
             (
                 *never,
@@ -161,10 +158,8 @@ def differing_histories(situation: Situation, doubts: Doubts) -> Iterator[Cause]
         CauseKind.HISTORIES_DIFFER,
         tuple(sorted({sid for pair in differing for sid in pair})),
         "The disks have different histories: two sides have written, or one server kept what the others have dropped.",
-        tuple(lines),
-        (
-            recovery(situation, disks, "Compare the sides:", "lists what each alone has, by path."),
-        ),
+        (line,),
+        (recovery(situation, disks, "Compare the sides:", "lists what each alone has, by path."),),
         ("Do not let the sides meet before one is chosen: what the other alone has acknowledged is cut off.",),
     )
 
@@ -200,24 +195,37 @@ def leading_observers(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
             return
 
 
-def truncated_logs(situation: Situation, _: Doubts) -> Iterator[Cause]:
+def truncated_logs(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
     """A server that cut its log back, and whose leader stopped after that."""
+    disks = [sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty]
     for server in situation.servers:
         log = server.log
         cut = log.kinds.get(LogKind.TRUNCATED) if log is not None else None
         if log is None or cut is None or log.kinds[LogKind.ROLE].last.number < cut.last.number:
             continue
+        lost = [group for group in doubts.groups if group.fate is WriteFate.LOST and server.sid in group.lacking]
         yield Cause(
             CauseKind.TRUNCATED,
             server.sids,
             f"{capital(server.name)} cut its log back when it came to its leader, and left that leader later. A write"
             " that the leader acknowledged in between can be lost (findings A and B).",
-            (on_a_line(log.line(LogKind.TRUNCATED)),),
+            (on_a_line(log.line(LogKind.TRUNCATED)), *(on_a_line(group.sentence) for group in lost)),
             (
                 NextStep(
                     StepKind.LOOK,
                     server.sids,
                     "Ask the clients whether a write of that moment is missing; no disk shows it, if it is on none.",
+                ),
+                *(
+                    recovery(
+                        situation,
+                        disks,
+                        f"While no quorum serves, keep what server {group.having[0]} has: with all servers stopped,",
+                        "says what may be lost, and makes new data directories.",
+                        group.having[0],
+                    )
+                    for group in lost[-1:]
+                    if not situation.has_quorum
                 ),
             ),
         )
@@ -255,6 +263,44 @@ def lost_majority(situation: Situation, _: Doubts) -> Iterator[Cause]:
     )  # fmt: skip
 
 
+def restored_data(situation: Situation, _: Doubts) -> Iterator[Cause]:
+    """Servers whose data was replaced by the AdminServer."""
+    logs = [
+        (server, server.log)
+        for server in situation.servers
+        if server.log is not None and LogKind.RESTORED in server.log.kinds
+    ]
+    if not logs:
+        return
+    times = [time for _, log in logs if (time := log.kinds[LogKind.RESTORED].last.time) is not None]
+    yield Cause(
+        CauseKind.RESTORE_UNDONE,
+        tuple(sid for server, _ in logs for sid in server.sids),
+        "A snapshot was restored by the AdminServers, which keep the restored data in memory alone. Once the leader of"
+        " then has stopped, the data is that of before (finding I).",
+        tuple(on_a_line(log.line(LogKind.RESTORED)) for _, log in logs),
+        (
+            NextStep(StepKind.STOP, (), "Stop all clients: another restore undoes what they write now."),
+            NextStep(
+                StepKind.LOOK,
+                (),
+                "Take the newest `log.*` that was moved away before the restore: the servers wrote on into it."
+                " `zkTxnLogToolkit.sh FILE` lists its changes. Those after"
+                f" {f'{max(times):%H:%M:%S}' if times else 'the restore'}, up to the next epoch, are undone.",
+            ),
+            NextStep(
+                StepKind.LOOK,
+                (),
+                "Compare the znodes of all servers with the backup. Are they those of before the restore? Then put the"
+                " backup on the disks of stopped servers (docs/how-to-restore-a-backup.md), and make those changes"
+                " again. Are they those of the backup? Then restart each server once, the leader last, before clients"
+                " write.",
+            ),
+        ),
+        ("Do not compare `Zxid` values: after a restore servers with equal ones can have different data.",),
+    )
+
+
 def logged_faults(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
     """The causes that the log of a server alone shows."""
     for server in situation.servers:
@@ -277,24 +323,6 @@ def logged_faults(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
                     NextStep(StepKind.START, server.sids, f"Start {server.name}, and wait until it serves."),
                 ),
                 ("Do not remove the newest snapshot, nor a log behind it.",),
-            )
-        if LogKind.RESTORED in log.kinds:
-            yield Cause(
-                CauseKind.RESTORE_UNDONE,
-                server.sids,
-                f"The data of {server.name} was restored by the AdminServer, which keeps the restored data in memory"
-                " alone (finding I).",
-                (on_a_line(log.line(LogKind.RESTORED)),),
-                (
-                    NextStep(
-                        StepKind.LOOK,
-                        (),
-                        "Compare the znodes of all servers with the backup: once the leader of then has stopped,"
-                        " the data is that of before. If it is undone, restore again, and restart each server"
-                        " once, the leader last, before clients write.",
-                    ),
-                ),
-                ("Do not compare `Zxid` values: after a restore servers with equal ones can have different data.",),
             )
         created = log.kinds.get(LogKind.EPOCH_CREATED)
         if created is not None and created.last.values["epoch"] != "0":

@@ -9,7 +9,7 @@ Rules of this module:
 - Both answers hold for one view of all servers. If views differ, or a change of members is pending, the answer is
   the reason alone.
 - A disk that was not shown may have any transaction or none: it counts for the worse. So does a damaged disk at the
-  transactions that it may have had and lost.
+  transactions that it may have had and lost, and the disk of a server that has cut its log back before them.
 - A disk may be erased only if the whole disks of the others contain a quorum. Each quorum that acknowledged a
   transaction has one of them, and so has each quorum that elects a leader among them. They must serve before the erased
   server starts.
@@ -28,7 +28,9 @@ from itertools import combinations, groupby
 from pathlib import Path
 
 from checker.diagnose.evidence import ServerEvidence
+from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
+from checker.recover.bound import LossJudge, Missing
 from checker.recover.evidence import Directory, SurvivingDisk, held_records, records_of
 from checker.recover.histories import DiskClaim, Histories, Piece
 from checker.recover.transactions import described
@@ -36,9 +38,13 @@ from refimpl.disk.files import follows
 from refimpl.disk.remedies import Damage
 from refimpl.disk.survey import DiskSurvey
 from spec.quorum import Sid, View
-from spec.text import excerpt
+from spec.text import excerpt, required_integer
 from spec.txn import epoch_of, zxid_text
 
+RESTORED = (
+    "the AdminServer has restored a snapshot, and what was acknowledged after that is in no data directory. The missing"
+    " input is the newest log file that was moved away before the restore: the servers wrote on into it"
+)
 MOST_CHANGES = 10
 """The number of operations that are listed of each group of transactions in doubt."""
 
@@ -89,14 +95,27 @@ class Doubts:
     """The transactions in doubt, in the order of their zxids. `unanswered` is the reason if the
     question has no answer.
 
-    `differing` has, for each pair of servers whose disks have different transactions under one zxid, the first such
-    zxid. `foreign` are the servers whose disk shares no transaction with any other one, where two others do.
+    `unseen` are transactions that none of the disks has, and that may have been acknowledged. `differing` has, for each
+    pair of servers whose disks have different transactions under one zxid, the first such zxid. `foreign` are the
+    servers whose disk shares no transaction with any other one, where two others do.
     """
 
     groups: tuple[Doubt, ...] = ()
+    unseen: tuple[Missing, ...] = ()
     unanswered: str = ""
     differing: Mapping[tuple[Sid, Sid], int] = field(default_factory=dict)
     foreign: frozenset[Sid] = frozenset()
+
+
+def sides_text(differing: Mapping[tuple[Sid, Sid], int]) -> str:
+    """The servers with equal histories, side by side, and the first zxid that differs; or each pair, if none are."""
+    sids = sorted({sid for pair in differing for sid in pair})
+    sides = {tuple(two for two in sids if tuple(sorted((one, two))) not in differing) for one in sids}
+    if sum(map(len, sides)) > len(sids):  # a disk agrees with two that differ
+        pairs = (f"{one} and {two} from {zxid_text(zxid)} on" for (one, two), zxid in sorted(differing.items()))
+        return f"servers {', '.join(pairs)}"
+    groups = " against ".join(f"{'servers' if len(side) > 1 else 'server'} {listed(side)}" for side in sorted(sides))
+    return f"{groups}, from {zxid_text(min(differing.values()))} on"
 
 
 @dataclass(frozen=True)
@@ -142,7 +161,8 @@ def doubts(situation: Situation) -> Doubts:
         for sid, server, disk in servers
     ]
     disks = [ComparedDisk.of(number, disk, servers[number][0]) for number, disk in enumerate(surviving)]
-    pieces = Histories([disk.claim for disk in disks], held_records(surviving)).pieces
+    histories = Histories([disk.claim for disk in disks], held_records(surviving))
+    pieces = histories.pieces
     differing, foreign = _differing(pieces, disks), _foreign(pieces, disks)
     view = situation.common_view
     if view is None or situation.deviants:
@@ -151,8 +171,14 @@ def doubts(situation: Situation) -> Doubts:
         return Doubts(unanswered="a change of members is pending", differing=differing, foreign=foreign)
     if differing:
         return Doubts(unanswered="two disks have different histories", differing=differing, foreign=foreign)
+    if any(server.log is not None and LogKind.RESTORED in server.log.kinds for server in situation.servers):
+        return Doubts(unanswered=RESTORED)
+    if not (candidates := histories.candidates()):
+        return Doubts(unanswered="no disk has a whole history")
+    unseen = LossJudge(histories, candidates[0], [view]).bound().missing or ()
+    cuts = _cuts(situation)
     in_doubt = (
-        _doubt(piece, disks, view)
+        _doubt(piece, disks, view, cuts)
         for piece in pieces
         if any(disks[number].sid in view.voters for number in piece.sides[0]) and not _have_all(piece, disks)
     )
@@ -161,7 +187,7 @@ def doubts(situation: Situation) -> Doubts:
         members = list(alike)
         count = sum(member.count for member in members)
         groups.append(replace(members[-1], first=members[0].first, count=count))
-    return Doubts(tuple(_with_changes(groups, surviving)))
+    return Doubts(tuple(_with_changes(groups, surviving)), unseen)
 
 
 def _differing(pieces: Iterable[Piece], disks: Sequence[ComparedDisk]) -> Mapping[tuple[Sid, Sid], int]:
@@ -198,11 +224,25 @@ def _have_all(piece: Piece, disks: Sequence[ComparedDisk]) -> bool:
     return len(_having(piece, disks)) == len(disks)
 
 
-def _doubt(piece: Piece, disks: Sequence[ComparedDisk], view: View) -> Doubt:
+def _cuts(situation: Situation) -> Mapping[Sid, int]:
+    """The zxid to which each server has cut its log back: it may have acknowledged what was behind it (finding A)."""
+    logs = {sid: server.log.kinds for sid, server in situation.by_sid.items() if server.log is not None}
+    lines = {sid: kinds[LogKind.TRUNCATED] for sid, kinds in logs.items() if LogKind.TRUNCATED in kinds}
+    return {
+        sid: min(required_integer(line.values["zxid"], base=16) for line in (cut.first, cut.last))
+        for sid, cut in lines.items()
+    }
+
+
+def _doubt(piece: Piece, disks: Sequence[ComparedDisk], view: View, cuts: Mapping[Sid, int]) -> Doubt:
     having = _having(piece, disks)
     lacking = [disk for disk in disks if disk.sid not in having]
     unknown = view.voters - {disk.sid for disk in disks}
-    maybe = {disk.sid for disk in lacking if disk.claim.may_have_lost(piece.first)}
+    maybe = {
+        disk.sid
+        for disk in lacking
+        if disk.claim.may_have_lost(piece.first) or cuts.get(disk.sid, piece.first) < piece.first
+    }
     fate = WriteFate.KEPT
     if not view.contains_quorum(having | unknown | maybe):
         fate = WriteFate.OPEN

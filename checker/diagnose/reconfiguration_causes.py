@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, compare_sides
-from checker.diagnose.doubt import Doubts
+from checker.diagnose.doubt import Doubts, sides_text
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
 from checker.printable import capital
 from spec.quorum import Sid
 from spec.text import on_a_line
-from spec.txn import zxid_text
 
 
 def pending_views(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
@@ -33,10 +32,7 @@ def pending_views(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
                 f"servers {listed(sids)} have the configuration of version {version:x}"
                 for version, sids in sorted(versions.items())
             ),
-            *(
-                f"the disks of servers {one} and {other} differ from {zxid_text(zxid)} on"
-                for (one, other), zxid in sorted(doubts.differing.items())[:1]
-            ),
+            *([f"the disks differ: {sides_text(doubts.differing)}"] if doubts.differing else []),
         ),
         compare_sides(situation),
         (f"Do not restart servers {listed(newest)} with the others before one side is chosen.",),

@@ -15,7 +15,7 @@ from typing import Any
 from checker.command import ExitCode
 from checker.diagnose.cause import Cause, NextStep
 from checker.diagnose.causes import causes
-from checker.diagnose.doubt import Doubts, doubts
+from checker.diagnose.doubt import Doubts, doubts, sides_text
 from checker.diagnose.evidence import ServerEvidence, evidence
 from checker.diagnose.situation import Situation, listed
 from checker.printable import capital
@@ -59,9 +59,8 @@ def state(diagnosis: Diagnosis) -> Iterator[str]:
             f"server {sid} {zxid_text(disk.last_zxid) if not disk.is_empty else 'empty'}" for sid, disk in disks
         )
         differing = diagnosis.doubts.differing
-        pairs = ", ".join(f"{one} and {other} at {zxid_text(zxid)}" for (one, other), zxid in sorted(differing.items()))
         yield f"The disks end with: {ends}; " + (
-            f"histories differ: servers {pairs}." if pairs else "no history differs."
+            f"histories differ: {sides_text(differing)}." if differing else "no history differs."
         )
 
 
@@ -157,8 +156,15 @@ def first_steps(named: Iterable[Cause]) -> Iterator[NextStep]:
 def _loss(answer: Doubts) -> Iterator[str]:
     if answer.unanswered:
         yield f"  Not known: {answer.unanswered}."
-    elif not answer.groups:
-        yield "  Nothing: every transaction is on all of these disks."
+    elif not (answer.groups or answer.unseen):
+        yield "  Nothing: every transaction is on all of these disks, and every quorum has one of them."
+    for missing in answer.unseen:
+        number = "any number of" if missing.count is None else str(missing.count)
+        end = "" if missing.before is None else f" and before {zxid_text(missing.before)}"
+        yield (
+            f"  {number} transactions behind {zxid_text(missing.after)}{end}: on none of these disks; those that are"
+            " empty, damaged or not given can be a quorum, and a client may have its answer"
+        )
     for doubt in answer.groups:
         yield f"  {on_a_line(doubt.sentence)}"
 
@@ -181,6 +187,14 @@ def data(diagnosis: Diagnosis) -> dict[str, Any]:
                 "changes": doubt.changes,
             }
             for doubt in diagnosis.doubts.groups
+        ],
+        "unseen": [
+            {
+                "after": zxid_text(missing.after),
+                "before": None if missing.before is None else zxid_text(missing.before),
+                "count": missing.count,
+            }
+            for missing in diagnosis.doubts.unseen
         ],
         "unanswered": diagnosis.doubts.unanswered or None,
         "causes": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, compare_sides
-from checker.diagnose.doubt import Doubts
+from checker.diagnose.doubt import Doubts, sides_text
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
 from checker.rollout.inputs.live import NoAnswerError
@@ -13,7 +13,7 @@ from spec.quorum import Sid
 from spec.text import on_a_line
 
 
-def two_leaders(situation: Situation, _: Doubts) -> Iterator[Cause]:
+def two_leaders(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
     """Servers that lead at one time, unless a change of members explains it."""
     leaders = situation.leaders_at_once
     if len(leaders) < 2 or situation.versions_differ:
@@ -24,7 +24,9 @@ def two_leaders(situation: Situation, _: Doubts) -> Iterator[Cause]:
         for sid in leaders
         if sid in situation.views
     ]
-    if (pair := situation.disjoint) is not None:
+    if doubts.differing:
+        lines.append(f"the disks differ: {sides_text(doubts.differing)}")
+    elif (pair := situation.disjoint) is not None:
         lines.append(f"servers {listed(pair.a)} and servers {listed(pair.b)} are quorums that share no server")
     yield Cause(
         CauseKind.TWO_LEADERS,

@@ -218,13 +218,20 @@ def _number(file: NumberFile) -> str:
 def _steps(recovery: Recovery, target: Path | None, written: Sequence[Path]) -> list[str]:
     steps = []
     if recovery.needs_choice:
-        names = [recovery.disks[number].directory.name for number in _choices(recovery)]
-        options = " or ".join(code(f"--keep {name}") for name in names)
+        options = " or ".join(
+            f"{code(f'--keep {recovery.disks[min(side)].directory.name}')} (the side of {_names(recovery, side)})"
+            for side in _side_choices(recovery)
+        )
         steps.append(
             f"Choose a side: each choice loses the writes of the other side. Use {options}; nothing is written before."
         )
     if not recovery.electorate.views:
         steps.append("Name the voters (`--voters` or `--config`): the bound above needs them.")
+    if len({view.quorums for view in recovery.electorate.views}) > 1:
+        steps.append(
+            f"Give every server a file with the voters {_sids(recovery.electorate.members)} before it starts, or name"
+            " others with `--config`: with two files, two leaders can serve again."
+        )
     if written:
         steps.append(f"Written, durable and read back: {', '.join(code(str(path)) for path in written)}.")
     else:
@@ -244,12 +251,11 @@ def _steps(recovery: Recovery, target: Path | None, written: Sequence[Path]) -> 
     return [f"{number}. {step}" for number, step in enumerate(steps, start=1)]
 
 
-def _choices(recovery: Recovery) -> list[int]:
-    numbers = set(recovery.holders)
-    for doubt in recovery.doubtful:
-        if doubt.unkept.standing not in NEVER and doubt.unkept.reachable:
-            numbers |= doubt.unkept.disks
-    return sorted(numbers)
+def _side_choices(recovery: Recovery) -> list[frozenset[int]]:
+    """The disks of each side that can be kept; those that have all that is kept and more are another side."""
+    doubtful = [doubt.unkept for doubt in recovery.doubtful]
+    others = {unkept.disks for unkept in doubtful if unkept.standing not in NEVER and unkept.reachable}
+    return sorted(filter(None, {recovery.holders.difference(*others), *others}), key=sorted)
 
 
 def data_of(recovery: Recovery, written: Sequence[Path]) -> dict[str, Any]:
@@ -300,7 +306,7 @@ def data_of(recovery: Recovery, written: Sequence[Path]) -> dict[str, Any]:
         ],
         "kept_beside": [_line_data(line) for line in recovery.rivals],
         "needs_choice": recovery.needs_choice,
-        "choices": [recovery.disks[number].directory.name for number in _choices(recovery)],
+        "choices": [recovery.disks[min(side)].directory.name for side in _side_choices(recovery)],
         "notes": list(recovery.notes),
         "disks": [
             {

@@ -14,7 +14,7 @@ import pytest
 
 from checker.cli.main import main
 from checker.diagnose.cause import StepKind
-from checker.diagnose.doubt import WriteFate
+from checker.diagnose.doubt import WriteFate, sides_text
 from checker.diagnose.evidence import evidence
 from checker.diagnose.messages import LONGEST, LogKind, read_log
 from checker.diagnose.report import Diagnosis, also_logged, diagnose, text_lines
@@ -143,6 +143,70 @@ def test_a_damaged_disk_may_have_had_a_transaction_that_it_lost(tmp_path: Path) 
     # Servers 1 and 3 may have acknowledged it, and 2 and 3 may elect a leader without it.
     assert (doubt.having, doubt.lacking, doubt.fate) == ((1,), (2, 3), WriteFate.LOST)
     assert erased(answer) == {3}
+
+
+def test_what_no_disk_has_is_not_called_kept(incident: Incident) -> None:
+    """Servers 2 and 3 have lost their disks, and may have acknowledged any write together."""
+    answer = diagnosed(incident("majority-lost"))
+    (missing,) = answer.doubts.unseen
+    assert (missing.after, missing.before, missing.count) == (0x10000002D, None, None)
+    assert any("any number of transactions behind 0x10000002d" in line for line in text_lines(answer))
+
+
+def test_a_quorum_of_whole_disks_has_every_acknowledged_write(tmp_path: Path) -> None:
+    for sid in (1, 2, 3):
+        write_server(tmp_path / str(sid), sid, (1, 2))
+    assert diagnosed(tmp_path / "1", tmp_path / "2", tmp_path / "3" / "zoo.cfg").doubts.unseen == ()
+    assert diagnosed(tmp_path / "1", tmp_path / "2" / "zoo.cfg").doubts.unseen != ()
+
+
+def test_a_server_that_cut_its_log_may_have_acknowledged_what_was_behind(incident: Incident) -> None:
+    """Finding A: servers 1 and 3 acknowledged the write, and only 3 has it."""
+    answer = diagnosed(incident("acks-survive-truncation"))
+    (doubt,) = answer.doubts.groups
+    assert (doubt.having, doubt.fate) == ((3,), WriteFate.LOST)
+    (step,) = (step for step in answer.causes[0].steps if step.kind is StepKind.RECOVER)
+    assert step.command[-2] == "--keep" and step.command[-1].endswith("/3")
+
+
+def test_both_sides_are_named_with_the_command_that_compares_them(
+    incident: Incident, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = incident("two-leaders")
+    answer = diagnosed(folder)
+    assert any("servers 1, 3 against servers 2, 4, 5, from 0x200000001 on" in line for line in text_lines(answer))
+    (command,) = {step.command for step in answer.causes[0].steps if step.command}
+    places = [str(folder / str(sid)) for sid in (1, 2, 3, 4, 5)]
+    assert command[3:] == ("recover", *places, "--config", str(folder / "2" / "zoo.cfg"))
+    assert main(command[3:]) == 12
+    told = capsys.readouterr().out
+    assert f"`--keep {folder}/1/data` (the side of server 1, server 3)" in told
+    assert "Give every server a file with the voters 1, 2, 3, 4, 5" in told
+
+
+def test_sides_that_are_no_sides_are_named_in_pairs() -> None:
+    assert sides_text({(1, 2): 5, (1, 3): 5}) == "server 1 against servers 2, 3, from 0x5 on"
+    assert sides_text({(1, 2): 5, (1, 3): 6, (2, 3): 7}) == "server 1 against server 2 against server 3, from 0x5 on"
+    # 2 agrees with 1 and with 3, which differ.
+    assert sides_text({(1, 3): 5, (1, 4): 6, (2, 4): 7}) == (
+        "servers 1 and 3 from 0x5 on, 1 and 4 from 0x6 on, 2 and 4 from 0x7 on"
+    )
+
+
+def test_what_a_restore_undid_is_not_called_kept(tmp_path: Path) -> None:
+    """The servers wrote on into a file that the operator had moved away: no data directory has it (finding I)."""
+    for sid in (1, 2, 3):
+        write_server(tmp_path / str(sid), sid, (1, 2))
+        (tmp_path / str(sid) / "zookeeper.log").write_text(
+            f"2026-11-29 15:05:5{sid},834 [myid:{sid}] - INFO  [qtp1-23:o.a.z.s.ZooKeeperServer@616] - Restored to a"
+            " new database. lastProcessedZxid=4294967343, nodeCount=46, sessionCount=0\n"
+        )
+    answer = diagnosed(tmp_path)
+    (cause,) = answer.causes
+    assert (cause.kind.value, cause.servers) == ("restore-undone", (1, 2, 3))
+    lines = list(text_lines(answer))
+    assert any("Not known" in line and "log file that was moved away" in line for line in lines)
+    assert any("Those after 15:05:53" in line for line in lines)
 
 
 def test_one_disk_of_three_alone_says_nothing_for_certain(incident: Incident) -> None:

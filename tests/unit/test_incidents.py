@@ -12,7 +12,7 @@ import pytest
 from tests.reality.incidents import capture as capturing
 from tests.reality.incidents.capture import HOME, SERIOUS, copy_server
 from tests.reality.incidents.execution import AdviceError, Execution, RestoredServers
-from tests.reality.incidents.judge import Judgement, bound_of, compare, erasures, starts
+from tests.reality.incidents.judge import ANY, Judgement, blame, bound_of, compare, erasures, starts
 from tests.reality.incidents.scene import Truth
 from tests.reality.incidents.table import INCIDENTS
 
@@ -133,7 +133,17 @@ def test_only_the_first_cause_counts(causes: list[dict[str, Any]], named: bool) 
 def test_the_bound_has_what_is_lost_and_what_is_open() -> None:
     doubts = [{"fate": fate, "count": count} for fate, count in (("lost", 3), ("kept", 20), ("open", 4))]
     assert bound_of({"doubt": doubts}) == 7
+    assert bound_of({"doubt": doubts, "unseen": [{"count": 5}]}) == 12
+    assert bound_of({"unseen": [{"count": None}, {"count": 5}]}) == ANY
     assert bound_of({}) == 0
+
+
+@pytest.mark.parametrize(("before", "unsafe"), [({}, 1), ({2: frozenset("ab")}, 0), ({2: frozenset("a")}, 1)])
+def test_what_a_server_lacked_before_is_not_lost_by_advice(before: dict[int, frozenset[str]], unsafe: int) -> None:
+    """`before` is set where the answer says that it cannot know the loss."""
+    judgement = Judgement("incident", "restore-undone", before=before)
+    blame({1: frozenset(), 2: frozenset("ab")}, judgement, "after the steps")
+    assert len(judgement.unsafe) == unsafe
 
 
 def test_a_server_is_erased_by_the_steps_of_the_cause_that_permits_it() -> None:

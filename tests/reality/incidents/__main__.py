@@ -75,7 +75,9 @@ def _carried_out(incident: Incident, options: argparse.Namespace, judges: bool) 
             return None
         scene.quiet()
         judgement = judge.judge(folder, scene.servers, home, frozenset(scene.acknowledged))
-        (folder / judge.JUDGEMENT).write_text(json.dumps(asdict(judgement), indent=1) + "\n", encoding="utf-8")
+        (folder / judge.JUDGEMENT).write_text(
+            json.dumps(asdict(judgement), indent=1, default=sorted) + "\n", encoding="utf-8"
+        )
         print(f"  {judge.row(judgement)}", flush=True)
     except (ServerError, OSError, ValueError) as error:
         print(f"{incident.name} ({scene.release}): the harness failed: {error}", flush=True)

@@ -176,7 +176,7 @@ class Execution:
             self._wait(sid)
 
     def here(self, words: Sequence[str]) -> list[str]:
-        """A printed command with the folders of the servers in place of their copies. Raises AdviceError without one."""
+        """A printed command with the folders of the servers for their copies. Raises AdviceError without one."""
         if tuple(words[:3]) != ("python", "-m", "checker"):
             raise AdviceError(f"a step that makes new disks has no command: {' '.join(words) or 'none'}")
         places = {str(self._folder / str(sid)): str(self._servers.home(sid)) for sid in self._servers.sids}

@@ -4,7 +4,8 @@ Rules of this module:
 
 - The cause is named right if the first one of the answer has the name of the truth. All causes of that name together
   have its servers, which an answer names by their ids or by their machines.
-- Advice is unsafe if afterwards a serving server lacks more acknowledged writes than the answer says may be lost.
+- Advice is unsafe if afterwards a serving server lacks more acknowledged writes than the answer says may be lost. Where
+  it says that it cannot know, only those count that the server had before.
 - Servers that were left running must have what was acknowledged until now, and restored ones what was acknowledged
   before the copy of their disks.
 - An edit that the answer leaves to the operator is done as the incident says (`repairs`).
@@ -63,6 +64,7 @@ class Judgement:
     stopped: list[Sid] = field(default_factory=list)
     lost: int | None = None
     bound: int = 0
+    before: dict[Sid, frozenset[str]] = field(default_factory=dict)
     erased: dict[Sid, str] = field(default_factory=dict)
     unsafe: list[str] = field(default_factory=list)
     mistakes: list[str] = field(default_factory=list)
@@ -107,13 +109,15 @@ def judge(
             judgement.mistakes.append(f"the answer takes {judgement.seconds} s; {ANSWER_SECONDS:g} s are allowed")
         compare(answer, truth, judgement)
         judgement.bound = bound_of(answer)
+        if answer.get("unanswered"):
+            judgement.before = {int(sid): frozenset(paths) for sid, paths in truth["lacking"].items()}
         execution = Execution(servers, truth, folder, judgement.note_recovery)
         _take(answer.get("steps") or (), execution, judgement)
         judgement.steps = execution.names
         lacking, judgement.serves = lost_writes(servers, expected)
         judgement.stopped = sorted(set(servers.sids) - set(servers.running))
         judgement.lost = max(map(len, lacking.values()), default=None)
-        _blame(lacking, judgement, "after the steps")
+        blame(lacking, judgement, "after the steps")
     except NoAnswerError as error:
         judgement.mistakes.append(str(error))
     except (ServerError, OSError) as error:
@@ -180,8 +184,11 @@ def compare(answer: Fields, truth: Fields, judgement: Judgement) -> None:
 
 
 def bound_of(answer: Fields) -> int:
-    """The transactions that the answer calls lost, or does not call kept."""
-    return sum(int(doubt["count"]) for doubt in answer.get("doubt") or () if doubt["fate"] != "kept")
+    """The transactions that the answer calls lost, or does not call kept, and those that no disk has."""
+    seen = sum(int(doubt["count"]) for doubt in answer.get("doubt") or () if doubt["fate"] != "kept")
+    return min(
+        ANY, seen + sum(ANY if group["count"] is None else group["count"] for group in answer.get("unseen") or ())
+    )
 
 
 def erasures(answer: Fields) -> dict[Sid, list[Fields]]:
@@ -212,18 +219,20 @@ def _erase(sid: Sid, steps: list[Fields], truth: Fields, folder: Path, home: Pat
             servers.start(sid)
         lacking, serves = lost_writes(servers, frozenset(truth["acknowledged"]))
         judgement.erased[sid] = "all serve" if serves else "not all serve"
-        _blame(lacking, judgement, f"after server {sid} was erased")
+        blame(lacking, judgement, f"after server {sid} was erased")
     except (ServerError, OSError) as error:
         judgement.mistakes.append(f"the harness failed after server {sid} was erased: {error}")
     finally:
         servers.shut_down()
 
 
-def _blame(lacking: Mapping[Sid, frozenset[str]], judgement: Judgement, moment: str) -> None:
+def blame(lacking: Mapping[Sid, frozenset[str]], judgement: Judgement, moment: str) -> None:
+    """Note the servers that lack more acknowledged writes than may be lost."""
     for sid, paths in lacking.items():
-        if len(paths) > judgement.bound:
+        lost = paths - judgement.before.get(sid, frozenset())
+        if len(lost) > judgement.bound:
             judgement.unsafe.append(
-                f"{moment} server {sid} lacks {len(paths)} acknowledged writes, and {judgement.bound} may be lost"
+                f"{moment} server {sid} lacks {len(lost)} acknowledged writes, and {judgement.bound} may be lost"
             )
 
 
