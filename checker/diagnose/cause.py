@@ -30,6 +30,7 @@ class CauseKind(StrEnum):
     EPOCHS_CONTRADICT = "epochs-contradict"
     FULL_DISK = "full-disk"
     OBSERVER_LEADS = "observer-becomes-voter"
+    WRITE_AT_RISK = "write-at-risk"
     PROMOTION_STALLED = "promotion-stalled"
     STALE_NEXT = "stale-next"
     BAD_FILE = "bad-file"

@@ -35,6 +35,7 @@ CAUSES: tuple[Callable[[Situation, Doubts], Iterator[Cause]], ...] = (
     disk_causes.uncut_records,
     disk_causes.differing_histories,
     disk_causes.leading_observers,
+    disk_causes.endangered_writes,
     reconfiguration_causes.forgotten_next_files,
     disk_causes.lost_majority,
     file_causes.unresolvable_hosts,

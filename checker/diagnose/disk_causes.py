@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, recovery
-from checker.diagnose.doubt import Doubts, WriteFate, erasure, has_whole_log, sides_text
+from checker.diagnose.doubt import Doubt, Doubts, WriteFate, erasure, has_whole_log, sides_text
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
@@ -195,13 +195,42 @@ def leading_observers(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
             return
 
 
+def endangered_writes(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
+    """Transactions that the next election can drop, while no quorum serves."""
+    lost = [group for group in doubts.groups if group.fate is WriteFate.LOST and not group.unknown]
+    if situation.has_quorum is not False or not lost:
+        return
+    yield Cause(
+        CauseKind.WRITE_AT_RISK,
+        lost[-1].lacking,
+        "The next election can drop transactions that a client may have the answer of.",
+        tuple(on_a_line(group.sentence) for group in lost),
+        (_kept(situation, lost[-1]),),
+        (f"Do not start servers {listed(lost[-1].lacking)} with their present disks: they can elect a leader without"
+         " these transactions.",),
+    )  # fmt: skip
+
+
+def _kept(situation: Situation, group: Doubt) -> NextStep:
+    """The step that keeps the transactions of a group in every election."""
+    return recovery(
+        situation,
+        (sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty),
+        f"While no quorum serves, keep what server {group.having[0]} has: with all servers stopped,",
+        "says what may be lost, and makes new data directories with `--to NEW --write`.",
+        group.having[0],
+    )
+
+
 def truncated_logs(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
     """A server that cut its log back, and whose leader stopped after that."""
-    disks = [sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty]
+    if situation.has_quorum:
+        return  # what is lost by now is on no disk
     for server in situation.servers:
         log = server.log
         cut = log.kinds.get(LogKind.TRUNCATED) if log is not None else None
-        if log is None or cut is None or log.kinds[LogKind.ROLE].last.number < cut.last.number:
+        role = log.kinds.get(LogKind.ROLE) if log is not None else None
+        if log is None or cut is None or role is None or role.last.number < cut.last.number:
             continue
         lost = [group for group in doubts.groups if group.fate is WriteFate.LOST and server.sid in group.lacking]
         yield Cause(
@@ -216,17 +245,7 @@ def truncated_logs(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
                     server.sids,
                     "Ask the clients whether a write of that moment is missing; no disk shows it, if it is on none.",
                 ),
-                *(
-                    recovery(
-                        situation,
-                        disks,
-                        f"While no quorum serves, keep what server {group.having[0]} has: with all servers stopped,",
-                        "says what may be lost, and makes new data directories.",
-                        group.having[0],
-                    )
-                    for group in lost[-1:]
-                    if not situation.has_quorum
-                ),
+                *(_kept(situation, group) for group in lost[-1:]),
             ),
         )
 

@@ -65,7 +65,7 @@ def no_quorum(situation: Situation, _: Doubts) -> Iterator[Cause]:
         for server in situation.silent
         if isinstance(server.live, NoAnswerError)
     ]
-    sentence = f"No quorum runs: of the voters {listed(view.voters)}, {listed(silent) or 'none'} give no answer."
+    sentence = f"No quorum runs: no answer from servers {listed(silent)}. The voters are {listed(view.voters)}."
     seeking = [f"servers {listed(looking)} run and look for a leader"] if looking else []
     yield _stopped(silent, sentence, (*faults, *seeking))
 

@@ -79,6 +79,17 @@ def write_server(home: Path, sid: Sid, counters: Iterable[int]) -> None:
     epochs.save_current(directory, 1)
 
 
+def write_stopped(folder: Path, counters: dict[Sid, tuple[int, ...]]) -> str:
+    """Servers with these transactions, on hosts where nobody listens; return their addresses."""
+    hosts = {sid: f"127.9.9.{sid}" for sid in counters}
+    members = "".join(f"server.{sid}={host}:2888:3888\n" for sid, host in hosts.items())
+    for sid, mine in counters.items():
+        write_server(folder / str(sid), sid, mine)
+        text = f"tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/d\nclientPort=1\n{members}"
+        (folder / str(sid) / "zoo.cfg").write_text(text)
+    return ",".join(f"{host}:1" for host in hosts.values())
+
+
 def flip_last_record(home: Path) -> None:
     """Damage the last record of the log: its end mark."""
     (path,) = (home / "data" / "version-2").glob("log.*")
@@ -169,6 +180,22 @@ def test_a_server_that_cut_its_log_may_have_acknowledged_what_was_behind(inciden
     assert step.command[-2] == "--keep" and step.command[-1].endswith("/3")
 
 
+def test_stopped_servers_are_not_to_start_where_the_next_election_drops_a_write(tmp_path: Path) -> None:
+    """Servers 1 and 2 are in epoch 2 without the second write, and 1 may have acknowledged it before it cut its log."""
+    addresses = write_stopped(tmp_path, {1: (1,), 2: (1,), 3: (1, 2)})
+    for sid in (1, 2):
+        epochs.save_accepted(tmp_path / str(sid) / "data" / "version-2", 2)
+        epochs.save_current(tmp_path / str(sid) / "data" / "version-2", 2)
+    (tmp_path / "1" / "zookeeper.log").write_text(
+        "2026-11-29 15:05:51,834 [myid:1] - WARN  [QuorumPeer[myid=1](plain=[0:0]):o.a.z.s.q.Learner@611]"
+        " - Truncating log to get in sync with the leader 0x100000001\n"
+    )
+    answer = diagnosed(tmp_path, addresses)
+    assert [cause.kind.value for cause in answer.causes][:2] == ["write-at-risk", "no-quorum"]
+    (step,) = answer.causes[0].steps
+    assert step.kind is StepKind.RECOVER and step.command[-2:] == ("--keep", str(tmp_path / "3"))
+
+
 def test_both_sides_are_named_with_the_command_that_compares_them(
     incident: Incident, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,13 +256,7 @@ def test_a_server_that_does_not_answer_is_evidence(capsys: pytest.CaptureFixture
 
 
 def test_silent_addresses_with_one_port_belong_to_the_servers_on_their_hosts(tmp_path: Path) -> None:
-    hosts = {1: "127.9.9.1", 2: "127.9.9.2", 3: "127.9.9.3"}
-    members = "".join(f"server.{sid}={host}:2888:3888\n" for sid, host in hosts.items())
-    for sid in hosts:
-        home = tmp_path / str(sid)
-        write_server(home, sid, (1, 2))
-        (home / "zoo.cfg").write_text(f"tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/d\nclientPort=1\n{members}")
-    answer = diagnosed(tmp_path, ",".join(f"{host}:1" for host in hosts.values()))
+    answer = diagnosed(tmp_path, write_stopped(tmp_path, {1: (1, 2), 2: (1, 2), 3: (1, 2)}))
     assert [server.sid for server in answer.situation.servers] == [1, 2, 3]
     assert [(cause.kind.value, cause.servers) for cause in answer.causes] == [("no-quorum", (1, 2, 3))]
 

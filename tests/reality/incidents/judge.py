@@ -8,6 +8,7 @@ Rules of this module:
   it says that it cannot know, only those count that the server had before.
 - Servers that were left running must have what was acknowledged until now, and restored ones what was acknowledged
   before the copy of their disks.
+- The question has the folder, and the addresses of all servers where one of them runs.
 - An edit that the answer leaves to the operator is done as the incident says (`repairs`).
 - A server that may be erased is erased on servers with the files and disks of the captured folder, by the steps of the
   cause that permits it, in their order.
@@ -134,16 +135,9 @@ class NoAnswerError(Exception):
 
 
 def diagnosed(folder: Path, truth: Fields) -> Fields:
-    """The answer of the command about a folder and the addresses of all its servers. Raises NoAnswerError."""
-    command = [
-        sys.executable,
-        "-m",
-        "checker",
-        "diagnose",
-        str(folder),
-        ",".join(truth["addresses"].values()),
-        "--json",
-    ]
+    """The answer of the command about a folder, and the addresses of all servers if one runs. Raises NoAnswerError."""
+    addresses = [",".join(truth["addresses"].values())] if truth["running"] else []
+    command = [sys.executable, "-m", "checker", "diagnose", str(folder), *addresses, "--json"]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
         answer: dict[str, Any] = json.loads(ended.stdout)
