@@ -31,8 +31,8 @@ from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
 from checker.recover.bound import LossJudge, Missing
-from checker.recover.evidence import Directory, SurvivingDisk, held_records, records_of
-from checker.recover.histories import DiskClaim, Histories, Piece
+from checker.recover.evidence import Directory, SurvivingDisk, records_of
+from checker.recover.histories import DiskClaim, HeldRecord, Histories, Piece
 from checker.recover.transactions import described
 from refimpl.disk.files import follows
 from refimpl.disk.remedies import Damage
@@ -161,7 +161,9 @@ def doubts(situation: Situation) -> Doubts:
         for sid, server, disk in servers
     ]
     disks = [ComparedDisk.of(number, disk, servers[number][0]) for number, disk in enumerate(surviving)]
-    histories = Histories([disk.claim for disk in disks], held_records(surviving))
+    splits = {zxid for disk in disks for zxid in (*disk.claim.snapshots, *(base.zxid for base in disk.claim.bases))}
+    changes = NewestChanges(records_of(surviving), splits)
+    histories = Histories([disk.claim for disk in disks], changes)
     pieces = histories.pieces
     differing, foreign = _differing(pieces, disks), _foreign(pieces, disks)
     view = situation.common_view
@@ -186,8 +188,9 @@ def doubts(situation: Situation) -> Doubts:
     for _, alike in groupby(in_doubt, lambda doubt: (doubt.having, doubt.lacking, doubt.fate)):
         members = list(alike)
         count = sum(member.count for member in members)
-        groups.append(replace(members[-1], first=members[0].first, count=count))
-    return Doubts(tuple(_with_changes(groups, surviving)), unseen)
+        doubt = replace(members[-1], first=members[0].first, count=count)
+        groups.append(replace(doubt, changes=changes.of(doubt)))
+    return Doubts(tuple(groups), unseen)
 
 
 def _differing(pieces: Iterable[Piece], disks: Sequence[ComparedDisk]) -> Mapping[tuple[Sid, Sid], int]:
@@ -268,24 +271,49 @@ def _electors_without(
         yield unknown | {disk.sid for disk in disks if disk.vote <= winner.vote}
 
 
-def _with_changes(groups: Iterable[Doubt], surviving: Sequence[SurvivingDisk]) -> Iterator[Doubt]:
-    """The groups with the operations of their newest transactions, except for those that are kept."""
-    groups = list(groups)
-    uncertain = [group for group in groups if group.fate is not WriteFate.KEPT]
-    newest = {group.first: deque[tuple[int, bytes]](maxlen=MOST_CHANGES) for group in uncertain}
-    for record, payload in records_of(surviving) if uncertain else ():
-        for group in uncertain:
-            payloads = newest[group.first]
-            if group.first <= record.zxid <= group.last and not (payloads and payloads[-1][0] == record.zxid):
-                payloads.append((record.zxid, payload))
-    for group in groups:
-        yield replace(group, changes=tuple(_change_text(*item) for item in newest.get(group.first, ())))
+class NewestChanges:
+    """The newest operations of each run of transactions that the same disks have, noted while the records stream.
+
+    A run ends at least where a piece does: `splits` are the zxids of snapshots. No payload is held longer than its run.
+    """
+
+    def __init__(self, records: Iterable[tuple[HeldRecord, bytes]], splits: AbstractSet[int]) -> None:
+        self.records = records
+        self.splits = splits
+        self.noted: list[tuple[int, str]] = []
+
+    def __iter__(self) -> Iterator[HeldRecord]:
+        """The records without their payloads."""
+        run = deque[tuple[int, bytes]](maxlen=MOST_CHANGES)
+        before, holders = 0, list[HeldRecord]()
+        for zxid, group in groupby(self.records, lambda item: item[0].zxid):
+            items = list(group)
+            records = [record for record, _ in items]
+            is_next = all(record.continues for record in records) and follows(zxid, before)
+            if not is_next or before in self.splits or _places(records) != _places(holders):
+                self.noted += (_change(*item) for item in run)
+                run.clear()
+            run.append((zxid, items[0][1]))
+            before, holders = zxid, records
+            yield from records
+        self.noted += (_change(*item) for item in run)
+
+    def of(self, doubt: Doubt) -> tuple[str, ...]:
+        """The newest operations of transactions in doubt, none if they are kept."""
+        if doubt.fate is WriteFate.KEPT:
+            return ()
+        return tuple(text for zxid, text in self.noted if doubt.first <= zxid <= doubt.last)[-MOST_CHANGES:]
 
 
-def _change_text(zxid: int, payload: bytes) -> str:
-    """The operation of a transaction with its paths."""
+def _places(records: Iterable[HeldRecord]) -> list[tuple[int, int]]:
+    return [(record.disk, record.side) for record in records]
+
+
+def _change(zxid: int, payload: bytes) -> tuple[int, str]:
+    """The zxid and the operation of a transaction, with its paths."""
     change = described(zxid, payload)
-    return " ".join((change.kind, *map(excerpt, change.paths)))
+    more = [f"and {len(change.paths) - MOST_CHANGES} more"] if len(change.paths) > MOST_CHANGES else []
+    return zxid, " ".join((change.kind, *map(excerpt, change.paths[:MOST_CHANGES]), *more))
 
 
 def erasure(situation: Situation, doubts: Doubts, server: ServerEvidence) -> tuple[bool, str]:

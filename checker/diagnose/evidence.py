@@ -22,18 +22,20 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from checker.diagnose.messages import LogEvidence, read_log
+from checker.recover.evidence import paired
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import NUMBERED, ServerFiles, dynamic_text, text_of
-from checker.rollout.inputs.live import LiveServer, NoAnswerError, answers_of, is_live, texts_of
-from refimpl.disk.survey import DiskSurvey, survey
+from checker.rollout.inputs.live import LiveServer, NoAnswerError, answers_of, is_live, is_path, texts_of
+from refimpl.disk.files import VERSION_DIRECTORY
+from refimpl.disk.survey import MYID, DiskSurvey, survey
 from spec.config import ConfigError, parse_ensemble, parse_zoo_cfg
 from spec.quorum import Sid, View
 from spec.text import INT, integer, on_a_line, required_integer
 
-VERSION = "version-2"
 DEEPEST = 3
 """How many folders below an input are looked through."""
 MOST_FILES = 10_000
@@ -88,20 +90,13 @@ def evidence(inputs: Iterable[str]) -> tuple[ServerEvidence, ...]:
     answers: list[LiveServer | NoAnswerError] = []
     for text in inputs:
         path = Path(text)
-        if _exists(path):
+        if is_path(path):
             places += _of_path(path)
         elif is_live(text):
             answers += answers_of(text)
         else:
             raise input_error(on_a_line(text[:80]), "there is no such file or folder", "name one, or HOST:PORT")
     return tuple(sorted(_joined(places, answers), key=lambda server: (server.sid is None, server.sid or 0)))
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # no name that a file can have
-        return False
 
 
 # Folders.
@@ -111,11 +106,13 @@ def _of_path(path: Path) -> Iterator[ServerEvidence]:
     if not path.is_dir():
         yield from _of_file(path)
         return
-    children = {child: files for child in _folders(path) if _is_marked(files := _paths(child))}
-    own = [file for file in _entries(path) if not file.is_dir()]
+    entries = _entries(path)
+    trees = {child: _paths(child) for child in entries if child.is_dir() and child.name != VERSION_DIRECTORY}
+    children = {child: files for child, files in trees.items() if _is_marked(files)}
+    own = [entry for entry in entries if entry.name == VERSION_DIRECTORY or not entry.is_dir()]
     shared = next((file for file in own if file.suffix == ".cfg"), None)
-    if (_is_marked(own, path) and shared is None) or len(children) < 2 or _names_a_child(shared, children):
-        yield _of_folder(path, _paths(path), None)
+    if (_is_marked(own) and shared is None) or len(children) < 2 or _names_a_child(shared, children):
+        yield _of_folder(path, [*entries, *chain.from_iterable(trees.values())], None)
     else:
         for child, files in children.items():
             yield _of_folder(child, files, shared)
@@ -126,10 +123,6 @@ def _names_a_child(config: Path | None, children: Iterable[Path]) -> bool:
     text = "" if config is None else text_of(config) or ""
     names = {Path(match[1]).name for match in re.finditer(r"^\s*data(?:Log)?Dir\s*[=:]\s*(\S+)", text, re.MULTILINE)}
     return any(child.name in names for child in children)
-
-
-def _folders(path: Path) -> list[Path]:
-    return [child for child in _entries(path) if child.is_dir() and child.name != VERSION]
 
 
 def _entries(path: Path) -> list[Path]:
@@ -144,28 +137,25 @@ def _paths(folder: Path, depth: int = DEEPEST) -> list[Path]:
     paths = list[Path]()
     for entry in _entries(folder):
         paths.append(entry)
-        if depth and entry.is_dir() and not entry.is_symlink() and entry.name != VERSION:
+        if depth and entry.is_dir() and not entry.is_symlink() and entry.name != VERSION_DIRECTORY:
             paths += _paths(entry, depth - 1)
         if len(paths) > MOST_FILES:
             raise input_error(folder, f"there are more than {MOST_FILES} entries in it", "name the folders of servers")
     return paths
 
 
-def _is_marked(paths: Iterable[Path], folder: Path | None = None) -> bool:
+def _is_marked(paths: Iterable[Path]) -> bool:
     """Whether these paths are those of a server: a configuration, a data directory, a myid or a log."""
-    names = [path.name for path in paths] + ([VERSION] if folder is not None and (folder / VERSION).is_dir() else [])
-    return any(name in (VERSION, "myid") or name.endswith(".cfg") or LOG_FILE.fullmatch(name) for name in names)
+    names = [path.name for path in paths]
+    return any(name in (VERSION_DIRECTORY, MYID) or name.endswith(".cfg") or LOG_FILE.fullmatch(name) for name in names)
 
 
 def _of_folder(folder: Path, paths: list[Path], shared: Path | None) -> ServerEvidence:
     """The evidence in the folder of one server."""
-    data = sorted({path.parent for path in paths if path.name in (VERSION, "myid")})
-    if (folder / VERSION).is_dir() and folder not in data:
-        data.insert(0, folder)
-    with_id = [path for path in data if (path / "myid").is_file()]
-    data_dir = next(iter(with_id), next(iter(data), None))
-    log_dir = next((path for path in data if path != data_dir), None)
-    disk = None if data_dir is None else survey(data_dir, log_dir)
+    data = sorted({path.parent for path in paths if path.name in (VERSION_DIRECTORY, MYID)})
+    with_id = [path for path in data if (path / MYID).is_file()]
+    place = paired(data) or next(((path, path) for path in with_id or data), None)
+    disk = None if place is None else survey(*place)
     config = next((path for path in paths if path.suffix == ".cfg"), shared)
     logs = [path for path in paths if LOG_FILE.fullmatch(path.name) and path.is_file()]
     server = ServerEvidence(str(folder), disk.myid.value if disk is not None else None, disk=disk)

@@ -129,12 +129,17 @@ def _pairs_below(folder: Path, levels: int) -> list[tuple[Path, Path]]:
         return [(folder, folder)]
     children = sorted(path for path in folder.iterdir() if path.is_dir())
     direct = [path for path in children if (path / VERSION_DIRECTORY).is_dir()]
-    if len(direct) == 2:
-        logs = [path for path in direct if _has_files(path, LOG)]
-        data = [path for path in direct if _has_files(path, SNAPSHOT) or (path / MYID).exists()]
-        if len(logs) == len(data) == 1 and logs != data:
-            return [(data[0], logs[0])]
+    if pair := paired(direct):
+        return [pair]
     return [pair for path in children if levels for pair in _pairs_below(path, levels - 1)]
+
+
+def paired(folders: Sequence[Path]) -> tuple[Path, Path] | None:
+    """The dataDir and the dataLogDir if these are two folders of one server: one of them alone is for logs."""
+    data = [path for path in folders if _has_files(path, SNAPSHOT) or (path / MYID).exists()]
+    if len(folders) != 2 or len(data) != 1 or _has_files(data[0], LOG):
+        return None
+    return data[0], next(path for path in folders if path != data[0])
 
 
 def _has_files(data_dir: Path, prefix: str) -> bool:

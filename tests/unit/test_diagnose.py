@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import tarfile
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from checker.diagnose.doubt import WriteFate, sides_text
 from checker.diagnose.evidence import evidence
 from checker.diagnose.messages import LONGEST, LogKind, read_log
 from checker.diagnose.report import Diagnosis, also_logged, diagnose, text_lines
+from checker.recover.evidence import directories_in
 from refimpl.disk import epochs, snapshot
 from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
@@ -310,3 +313,39 @@ def test_separate_folders_of_data_and_log_belong_to_one_server(tmp_path: Path) -
     (server,) = evidence([str(tmp_path)])
     assert server.disk is not None
     assert (server.sid, Path(server.disk.log_dir).name) == (4, "txlog")
+
+
+def test_a_transaction_log_is_read_for_its_survey_and_its_transactions_alone(
+    incident: Incident, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, opened, open_path = incident("observer-becomes-voter"), Counter[str](), Path.open
+
+    def counting(path: Path, *arguments: Any, **named: Any) -> Any:
+        opened[path.name.partition(".")[0]] += 1
+        return open_path(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", counting)
+    assert diagnosed(folder).doubts.groups[0].changes
+    assert opened["log"] == 2 * len(list(folder.glob("*/data/version-2/log.*")))
+    assert opened["zookeeper"] == 3
+
+
+def test_a_data_log_dir_is_that_beside_the_snapshots_in_both_commands(tmp_path: Path) -> None:
+    write_server(tmp_path, 1, (1, 2))
+    logs = tmp_path / "txlog" / "version-2"
+    logs.mkdir(parents=True)
+    for path in (tmp_path / "data" / "version-2").glob("log.*"):
+        path.rename(logs / path.name)
+    (server,) = evidence([str(tmp_path)])
+    (directory,) = directories_in([str(tmp_path)])
+    assert server.disk is not None
+    assert (server.disk.data_dir, server.disk.log_dir) == (str(directory.data), str(directory.logs))
+    assert len(server.disk.logs) == 1
+
+
+def test_the_newest_operations_in_doubt_are_listed(tmp_path: Path) -> None:
+    for sid, last in ((1, 30), (2, 5), (3, 5)):
+        write_server(tmp_path / str(sid), sid, range(1, last + 1))
+    (doubt,) = diagnosed(tmp_path).doubts.groups
+    assert (doubt.first, doubt.count, doubt.fate) == (make_zxid(1, 6), 25, WriteFate.OPEN)
+    assert doubt.changes == tuple(f"delete /n{counter}" for counter in range(21, 31))

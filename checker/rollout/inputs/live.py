@@ -23,6 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
+from pathlib import Path
 
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import Folder, ServerText, collected, state_of
@@ -109,6 +110,17 @@ def is_live(text: str) -> bool:
     parts = _hosts_in(text)
     matches = [ADDRESS.fullmatch(part) for part in parts]
     return all(matches) and (len(parts) > 1 or bool(matches[0] and matches[0]["port"]))
+
+
+def is_path(path: Path) -> bool:
+    """Whether there is such a path. Raises ConfigError for a text that is neither addresses nor a name of a file."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        if is_live(str(path)):
+            return False
+        right = "name a folder, a file, or addresses such as zk1:2181,zk2:2181"
+        raise input_error(on_a_line(str(path)[:80]), "no file can have this name", right) from None
 
 
 def read_live(text: str, *, together: bool = True) -> Folder:

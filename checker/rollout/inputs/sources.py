@@ -28,9 +28,8 @@ from checker.rollout.inputs.documents import (
 )
 from checker.rollout.inputs.folders import Folder, ServerText, read_folder, sids_in, state_of, text_of
 from checker.rollout.inputs.kubernetes import read_kafka, read_zookeeper_cluster
-from checker.rollout.inputs.live import is_live, read_live
+from checker.rollout.inputs.live import is_live, is_path, read_live
 from checker.rollout.inputs.manifests import kind_of, read_manifests
-from spec.text import on_a_line
 
 YAML = (".yaml", ".yml", ".json")
 YAML_LINE = re.compile(rb"---|%|[{\[\xef]|[ \t]*-[ \t]|[^=]*?:(?:\s|$)")
@@ -51,10 +50,10 @@ def read_input(text: str, *, together: bool = True) -> Folder:
     `together`: all servers must have the same members; else each may have its own, as during a roll-out.
     """
     path = Path(text)
-    if not _exists(path) and is_live(text):
+    if not is_path(path) and is_live(text):
         return read_live(text, together=together)
     # A stream is read once, from its beginning to its end: a pipe, a terminal, or an input of this process.
-    if _exists(path) and not path.is_dir() and (path.parent in STREAMS or not path.is_file()):
+    if is_path(path) and not path.is_dir() and (path.parent in STREAMS or not path.is_file()):
         return _of_stream(path)
     if path.is_file():
         if path.suffix in YAML:
@@ -66,17 +65,6 @@ def read_input(text: str, *, together: bool = True) -> Folder:
             return _of_documents([part for file in files for part in documents_in(read_raw(file), str(file))], path)
         check_folder(path, TEXTS)
     return read_folder(path, together=together)
-
-
-def _exists(path: Path) -> bool:
-    """Whether there is such a path. Raises ConfigError if no file can have this name."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        if is_live(str(path)):
-            return False
-        right = "name a folder, a file, or addresses such as zk1:2181,zk2:2181"
-        raise input_error(on_a_line(str(path)[:80]), "no file can have this name", right) from None
 
 
 def _of_stream(path: Path) -> Folder:
