@@ -15,8 +15,8 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
-        help="HOST:PORT,... of servers, live or not; a folder of a server, or of folders of servers, with zoo.cfg, data"
-        " directory and log; a zoo.cfg; a server's log. Nothing is changed",
+        help="HOST:PORT,... of servers, live or not, or http://HOST:PORT of an AdminServer; a folder of a server, or of"
+        " folders of servers, with zoo.cfg, data directory and log; a zoo.cfg; a server's log. Nothing is changed",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="the answer for machines")
 

@@ -4,7 +4,8 @@
     DIR/N/zoo.cfg           its configuration, also in conf/
     DIR/N/data/version-2    its data directory, with myid; its dataLogDir beside it
     DIR/N/zookeeper.log     its log
-    HOST:PORT,HOST:PORT     servers that may run: `conf` and `srvr` are asked; nothing is changed
+    HOST:PORT,HOST:PORT     servers that may run: `conf`, `srvr` and `mntr` are asked; nothing is changed
+    http://HOST:PORT        the AdminServer of a server that may run
 
 Rules of this module:
 
@@ -12,7 +13,8 @@ Rules of this module:
 - The myid in the data directory says whose folder it is, then the number in the name of the folder. Two folders with
   one myid are two places; both are kept.
 - An address belongs to the folder whose server answers there by its id. A silent one belongs to the only folder with
-  its client port; of several, to the one whose server has its host.
+  its client port; of several, to the one whose server has its host; that of an AdminServer by its host.
+- A server runs with the configuration of its answer. Its file is what it has after a restart.
 - Nothing is written, and no session is opened.
 """
 
@@ -48,7 +50,8 @@ class ServerEvidence:
     """All that the inputs say of one server.
 
     `place` is the folder, or the address, as the user has named it. `sid` is None where nothing says it. `live` is the
-    answer of its address, or the error of asking; None without an address. `next_view` is the configuration in a
+    answer of its address, or the error of asking; None without an address. `running` is the view that it answers.
+    `next_view` is the configuration in a
     `.next` (`next_path`): its server has acknowledged it, and not activated it. `faults` are sentences about parts that
     cannot be used.
     """
@@ -58,6 +61,7 @@ class ServerEvidence:
     files: ServerFiles | None = None
     disk: DiskSurvey | None = None
     live: LiveServer | NoAnswerError | None = None
+    running: View | None = None
     log: LogEvidence | None = None
     next_path: str = ""
     next_view: View | None = None
@@ -81,7 +85,12 @@ class ServerEvidence:
     @property
     def view(self) -> View | None:
         """The view that it runs with, by its own answer, or by its files; None if neither states it."""
-        return self.files.view if self.files is not None else None
+        return self.running or (self.files.view if self.files is not None else None)
+
+    @property
+    def mode(self) -> str:
+        """The role that it answers; empty without one."""
+        return "" if self.live is None else self.live.mode
 
 
 def evidence(inputs: Iterable[str]) -> tuple[ServerEvidence, ...]:
@@ -214,7 +223,8 @@ def _joined(
     places: Iterable[ServerEvidence], answers: Iterable[LiveServer | NoAnswerError]
 ) -> Iterator[ServerEvidence]:
     answers = list(answers)
-    texts = {text.origin: text for text in texts_of(answer for answer in answers if isinstance(answer, LiveServer))}
+    stated = (answer for answer in answers if isinstance(answer, LiveServer) and answer.membership)
+    texts = {text.origin: text for text in texts_of(stated)}
     servers = _merged(places)
     for answer in answers:
         address = answer.address if isinstance(answer, LiveServer) else answer.problems[0].file
@@ -224,9 +234,10 @@ def _joined(
         else:
             servers.remove(server)
         server = replace(server, live=answer)
-        if isinstance(answer, LiveServer) and server.files is None:
+        if address in texts:
             try:
-                server = replace(server, files=texts[address].parsed())
+                files = texts[address].parsed()
+                server = replace(server, files=server.files or files, running=files.view)
             except ConfigError as error:
                 server = replace(server, faults=(*server.faults, *_sentences(error)))
         yield server
@@ -250,15 +261,19 @@ def _merged(places: Iterable[ServerEvidence]) -> list[ServerEvidence]:
 
 
 def _owner(servers: list[ServerEvidence], answer: LiveServer | NoAnswerError, address: str) -> ServerEvidence | None:
+    silent = [server for server in servers if server.live is None]
     if isinstance(answer, LiveServer):
-        return next((server for server in servers if server.sid == answer.sid and server.live is None), None)
-    host, _, port = address.rpartition(":")
+        return next((server for server in silent if server.sid == answer.sid), None)
+    is_admin = address.startswith("http://")
+    host, _, port = address.removeprefix("http://").rpartition(":")
     owners = [
         (server, clients)
-        for server in servers
-        if server.files is not None and (clients := _clients(server.files, integer(port, 0, INT[1])))
+        for server in silent
+        if server.files is not None
+        for clients in [_clients(server.files, integer(port, 0, INT[1]))]
+        if clients or is_admin
     ]
-    if len(owners) > 1:
+    if len(owners) > 1 or is_admin:
         owners = [(server, clients) for server, clients in owners if host in {*clients, *_hosts(servers, server.sid)}]
     return owners[0][0] if len(owners) == 1 else None
 

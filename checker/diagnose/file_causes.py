@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind
 from checker.diagnose.doubt import Doubts
 from checker.diagnose.messages import LogKind
-from checker.diagnose.situation import Situation, listed
+from checker.diagnose.situation import Situation, listed, members_of
 from checker.rollout.inputs.folders import ServerFiles, settings
 from checker.rollout.inputs.live import NoAnswerError, Silence
 from spec.config.problems import is_true
@@ -102,15 +102,20 @@ def bad_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
             )
 
 
+OTHER_FILE = "has other members in its file than the others"
+
+
 def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
     """A server whose file names other members than those of the others."""
     common = situation.common_view
     if common is None or not situation.deviants:
         return
     for sid in situation.deviants:
-        view, origin = situation.views[sid], on_a_line(situation.files[sid].origin)
-        if sid not in common.members:
+        server, view = situation.by_sid[sid], situation.views[sid]
+        if sid not in common.members or server.files is None:
             continue
+        runs = server.running is not None and members_of(server.running) != members_of(server.files.view)
+        origin = "its answer" if runs else on_a_line(server.files.origin)
         pair = situation.disjoint
         danger = (
             f"Servers {listed(pair.a)} and servers {listed(pair.b)} are quorums that share no server: two leaders can"
@@ -121,7 +126,7 @@ def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
         yield Cause(
             CauseKind.OLD_FILE,
             (sid,),
-            f"Server {sid} has other members in its file than the others.",
+            f"Server {sid} {'runs with other members than the others' if runs else OTHER_FILE}.",
             (
                 f"{origin}: voters {listed(view.voters)}"
                 + (f", observers {listed(view.observers)}" if view.observers else ""),

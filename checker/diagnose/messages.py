@@ -134,7 +134,7 @@ class LogMessage(NamedTuple):
 K = LogKind
 # fmt: off
 MESSAGES = tuple(LogMessage(*row) for row in (
-    (K.ROLE, "3.4", "QuorumPeer.run", "QuorumPeer@...] - {role}"),
+    (K.ROLE, "3.4", "QuorumPeer.run", "QuorumPeer... - {role}"),
     (K.VERSION, "3.4", "Environment.logEnv", "Server environment:zookeeper.version={release}"),
     (K.EPOCH_CREATED, "3.4", "QuorumPeer.loadDataBase",
      "{file} not found! Creating with a reasonable default of {epoch}. "),

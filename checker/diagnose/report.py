@@ -17,13 +17,14 @@ from checker.diagnose.cause import Cause, NextStep
 from checker.diagnose.causes import causes
 from checker.diagnose.doubt import Doubts, doubts, sides_text
 from checker.diagnose.evidence import ServerEvidence, evidence
-from checker.diagnose.situation import Situation, listed
+from checker.diagnose.situation import Situation, listed, members_of
 from checker.printable import capital
+from checker.rollout.inputs.live import FIGURES
 from spec.text import on_a_line
 from spec.txn import zxid_text
 
-MOST_LOGGED = 12
-"""The number of findings in the logs that the text lists beside the causes."""
+MOST_SEEN = 12
+"""The number of findings that the text lists beside the causes."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,14 @@ def state(diagnosis: Diagnosis) -> Iterator[str]:
     """The sentences about the state: who serves, and whether data differ."""
     situation = diagnosis.situation
     yield _service(situation)
+    for server in situation.unclear:
+        yield on_a_line(str(server.live))
+    for server in filter(_restarts_otherwise, situation.servers):
+        assert server.running is not None and server.files is not None  # the filter has seen them
+        yield (
+            f"{capital(server.name)} runs with the voters {listed(server.running.voters)}, and its file has"
+            f" {listed(server.files.view.voters)}."
+        )
     disks = [(sid, server.disk) for sid, server in sorted(situation.by_sid.items()) if server.disk is not None]
     if disks:
         ends = ", ".join(
@@ -71,6 +80,7 @@ def _service(situation: Situation) -> str:
     leaders = [
         f"Server {sid} leads"
         + (f" by its file (voters {listed(situation.views[sid].voters)})" if sid in situation.views else "")
+        + _synced(situation.by_sid[sid])
         for sid in situation.leaders
     ]
     parts = leaders or ["No server leads"]
@@ -78,8 +88,25 @@ def _service(situation: Situation) -> str:
         parts.append(f"{listed(followers)} {'follows' if len(followers) == 1 else 'follow'}")
     parts += [f"{server.name} runs and does not serve" for server in situation.looking]
     parts += [f"{server.name} gives no answer" for server in situation.silent]
+    parts += [
+        f"server {follower} names {leader} as its leader"
+        for follower, leader in situation.followed.items()
+        if leader not in situation.leaders
+    ]
     quorum = {True: "There is a quorum.", False: "There is no quorum.", None: "Whether there is a quorum is not known."}
     return f"{', '.join(parts)}. {quorum[situation.has_quorum]}"
+
+
+def _synced(leader: ServerEvidence) -> str:
+    """The number of voters that follow a leader, if it states that."""
+    number = None if leader.answers is None else leader.answers.figures.get("synced_followers")
+    return "" if number is None else f" with {number} synchronised follower{'s' * (number != 1)}"
+
+
+def _restarts_otherwise(server: ServerEvidence) -> bool:
+    """Whether a server runs with other members than those of its file."""
+    running, files = server.running, server.files
+    return running is not None and files is not None and members_of(running) != members_of(files.view)
 
 
 def missing(diagnosis: Diagnosis) -> Iterator[str]:
@@ -103,12 +130,15 @@ def missing(diagnosis: Diagnosis) -> Iterator[str]:
     yield from (server.log.fault for server in situation.servers if server.log is not None and server.log.fault)
 
 
-def also_logged(diagnosis: Diagnosis) -> Iterator[str]:
-    """The findings in the logs that are no evidence of a cause."""
+def also_seen(diagnosis: Diagnosis) -> Iterator[str]:
+    """The findings in logs and answers that are no evidence of a cause."""
     cited = {line for cause in diagnosis.causes for line in cause.evidence}
-    logs = (server.log for server in diagnosis.situation.servers if server.log is not None)
-    lines = (on_a_line(log.line(kind)) for log in logs for kind in log.findings)
-    return (line for line in lines if line not in cited)
+    for server in diagnosis.situation.servers:
+        lines = [] if server.log is None else [on_a_line(server.log.line(kind)) for kind in server.log.findings]
+        yield from (line for line in lines if line not in cited)
+        for key, number in server.answers.figures.items() if server.answers is not None else ():
+            if number and key.endswith("_count"):
+                yield f"{server.name}, by its answer since its start: {FIGURES[key]} ({number})"
 
 
 def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
@@ -124,11 +154,11 @@ def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
     for cause in diagnosis.causes:
         yield f"  {cause.kind}: {on_a_line(cause.sentence)}"
         yield from (f"    {on_a_line(line)}" for line in cause.evidence)
-    if lines := list(also_logged(diagnosis)):
-        yield "  Also in the logs:"
-        yield from (f"    {line}" for line in lines[:MOST_LOGGED])
-        if len(lines) > MOST_LOGGED:
-            yield f"    and {len(lines) - MOST_LOGGED} more"
+    if lines := list(also_seen(diagnosis)):
+        yield "  Also seen:"
+        yield from (f"    {line}" for line in lines[:MOST_SEEN])
+        if len(lines) > MOST_SEEN:
+            yield f"    and {len(lines) - MOST_SEEN} more"
     yield ""
     yield "What to do"
     steps = tuple(first_steps(diagnosis.causes))
@@ -208,7 +238,7 @@ def data(diagnosis: Diagnosis) -> dict[str, Any]:
             }
             for cause in diagnosis.causes
         ],
-        "logged": list(also_logged(diagnosis)),
+        "seen": list(also_seen(diagnosis)),
         "steps": [_step(step) for step in first_steps(diagnosis.causes)],
         "missing": list(missing(diagnosis)),
     }

@@ -60,7 +60,7 @@ class Situation:
     @cached_property
     def views(self) -> Mapping[Sid, View]:
         """The view of each server whose view is known."""
-        return {sid: files.view for sid, files in self.files.items()}
+        return {sid: server.view for sid, server in sorted(self.by_sid.items()) if server.view is not None}
 
     @cached_property
     def common_view(self) -> View | None:
@@ -162,14 +162,26 @@ class Situation:
         """The servers that give no answer at all."""
         return tuple(self._silent(Silence.TIMEOUT, Silence.UNREACHABLE, Silence.UNKNOWN_HOST, Silence.ENDED))
 
+    @cached_property
+    def unclear(self) -> tuple[ServerEvidence, ...]:
+        """The addresses whose answer does not say which server it is."""
+        return tuple(self._silent(Silence.NOT_LISTED, Silence.STRANGER))
+
+    @cached_property
+    def followed(self) -> Mapping[Sid, Sid]:
+        """The leader that each following server names."""
+        answers = {sid: server.answers for sid, server in sorted(self.by_sid.items())}
+        return {
+            sid: answer.follows for sid, answer in answers.items() if answer is not None and answer.follows is not None
+        }
+
     @property
     def was_asked(self) -> bool:
         """Whether an address was given."""
         return any(server.live is not None for server in self.servers)
 
     def _in_mode(self, *modes: str) -> tuple[Sid, ...]:
-        answers = {sid: server.answers for sid, server in self.by_sid.items()}
-        return tuple(sid for sid, answer in sorted(answers.items()) if answer is not None and answer.mode in modes)
+        return tuple(sid for sid, server in sorted(self.by_sid.items()) if server.mode in modes)
 
     def _silent(self, *kinds: Silence) -> Iterator[ServerEvidence]:
         for server in self.servers:
@@ -182,7 +194,11 @@ class Situation:
         if not self.was_asked:
             return None
         for leader in self.leaders:
-            if (view := self.views.get(leader)) is not None and view.contains_quorum({*self.serving}):
+            view, answer = self.views.get(leader), self.by_sid[leader].answers
+            if view is not None and view.contains_quorum({*self.serving}):
+                return True
+            # The groups and weights of a voting view are not stated, and all its voters are a quorum by any of them.
+            if answer is not None and answer.voting_view and answer.voting_view <= {*self.serving}:
                 return True
         common = self.common_view
         if common is None:

@@ -19,7 +19,7 @@ from checker.diagnose.cause import StepKind
 from checker.diagnose.doubt import WriteFate, sides_text
 from checker.diagnose.evidence import evidence
 from checker.diagnose.messages import LONGEST, LogKind, read_log
-from checker.diagnose.report import Diagnosis, also_logged, diagnose, text_lines
+from checker.diagnose.report import Diagnosis, also_seen, diagnose, text_lines
 from checker.recover.evidence import directories_in
 from refimpl.disk import epochs, snapshot
 from refimpl.disk.txnlog import TxnLog
@@ -295,9 +295,19 @@ def test_findings_of_a_log_are_those_after_the_last_start(tmp_path: Path) -> Non
         "Refusing session request for client /10.0.0.9:4 as it has seen zxid 0x500000001 our last zxid is 0x400000009\n"
         "Cannot open channel to 2 at election address /10.0.0.2:3888\n"
     )
-    (line,) = also_logged(diagnosed(path))
+    (line,) = also_seen(diagnosed(path))
     assert line.startswith(f"{path}:3: ")
     assert line.endswith("(once; seen 500000001, zxid 400000009)")
+
+
+def test_a_role_is_read_in_any_layout(tmp_path: Path) -> None:
+    path = tmp_path / "zookeeper.log"
+    path.write_text(
+        "[QuorumPeer[myid=2](plain=[0:0:0:0:0:0:0:0]:2181)(secure=disabled)] INFO org.apache.zookeeper.server.quorum"
+        ".QuorumPeer - FOLLOWING\n2026-11-29 07:12:55,825 [myid:2] - WARN  [QuorumPeer[myid=2](plain=0.0.0.0:2181)("
+        "secure=disabled):o.a.z.s.q.QuorumPeer@1458] - PeerState set to LOOKING\n"
+    )
+    assert read_log(path).roles == ("FOLLOWING",)
 
 
 def test_a_compressed_log_is_a_fault_with_the_way_out(tmp_path: Path) -> None:

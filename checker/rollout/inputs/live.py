@@ -1,7 +1,8 @@
 """A live ensemble as an input: what its servers answer to the four-letter words `conf` and `srvr`.
 
 Nothing is written, and no session is opened. `conf` has the server's id, its membership with roles, groups and weights,
-and some settings; `srvr` has its role and its release. Rules of this module:
+and some settings; `srvr` has its role and its release. A diagnosis asks for more (`answers_of`): `mntr`, the role alone
+where `conf` is not in the whitelist, and an AdminServer, `http://HOST:PORT`. Rules of this module:
 
 - Every server of the membership must be among the addresses, and each address must answer as a different server. A
   server that does not answer is an error that says why, and what to do.
@@ -12,18 +13,20 @@ and some settings; `srvr` has its role and its release. Rules of this module:
   configuration a version when it is established (`Leader.lead`, `QuorumPeer.setLastSeenQuorumVerifier`).
 
 Sources: `ConfCommand`, `ZooKeeperServer.dumpConf`, `QuorumZooKeeperServer.dumpConf`, `StatCommand` (`srvr`),
-`FourLetterCommands`, `NopCommand`, `ConnectStringParser`.
+`FourLetterCommands`, `NopCommand`, `ConnectStringParser`; `MonitorCommand`, `Commands` of the AdminServer.
 """
 
+import json
 import re
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import Folder, ServerText, collected, state_of
@@ -33,7 +36,7 @@ from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS
 from spec.text import LONG, integer, on_a_line, required_integer
 
-ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
+ADDRESS = re.compile(r"(?P<admin>http://)?(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
 CLIENT_PORT = 2181
 SECONDS = 5.0
 """The limit for the answer to a word, in seconds."""
@@ -41,9 +44,19 @@ LONGEST = 256 * 1024
 """The limit for an answer, in bytes."""
 MOST = 64
 """The largest number of addresses."""
+CHROOT = re.compile(r"(?<![:/])/.*", re.DOTALL)
+FIGURES = {
+    "synced_followers": "voters that follow it, and have its log",
+    "digest_mismatches_count": "transactions whose data differed from those of the leader",
+    "unrecoverable_error_count": "threads that failed",
+    "snapshot_error_count": "snapshots that could not be written",
+    "fsync_threshold_exceed_count": "slow writes to the log",
+}
+"""The figures of `mntr` that a diagnosis reads, without `zk_`, and their meaning. Those with `_count` are faults."""
 SETTINGS = ("tickTime", "initLimit", "syncLimit")
 FILE_KEYS = (*SETTINGS, "dataDir", "dataLogDir", "clientPort")
 TOLD = frozenset({*FILE_KEYS, "reconfigEnabled"})
+MODE = re.compile(r"^Mode: (\S+)", re.MULTILINE)
 NOT_LISTED = "is not executed because it is not in the whitelist"
 NOT_SERVING = "not currently serving requests"
 
@@ -61,18 +74,34 @@ class Silence(Enum):
 
 
 class NoAnswerError(ConfigError):
-    """An address that gives no state of a server; `silence` is the reason."""
+    """An address that gives no state of a server; `silence` is the reason, and `mode` the role if that is known."""
 
-    def __init__(self, silence: Silence, address: str, what: str, right: str) -> None:
+    def __init__(self, silence: Silence, address: str, what: str, right: str, mode: str = "") -> None:
         super().__init__((Problem(address, 0, what, right),))
         self.silence = silence
+        self.mode = mode
+
+
+class Address(NamedTuple):
+    """The address of a client port, or of an AdminServer."""
+
+    host: str
+    port: int
+    is_admin: bool = False
+
+    @property
+    def name(self) -> str:
+        """The address as a user writes it."""
+        return f"{'http://' if self.is_admin else ''}{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)
 class LiveServer:
     """The answers of one server: its address, the lines of `conf`, its membership, its role and its release.
 
-    `zxid` is that of its last applied transaction, None if `srvr` does not state it.
+    `zxid` is that of its last applied transaction, None if `srvr` does not state it. An AdminServer has no membership:
+    `voting_view` are the voters that it runs with. `follows` is the leader that it names, and `figures` are those of
+    `FIGURES` that it states.
     """
 
     address: str
@@ -82,6 +111,9 @@ class LiveServer:
     mode: str
     release: str
     zxid: int | None = None
+    voting_view: frozenset[Sid] = frozenset()
+    follows: Sid | None = None
+    figures: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def lines(self) -> dict[Sid, ServerLine]:
@@ -128,7 +160,7 @@ def read_live(text: str, *, together: bool = True) -> Folder:
 
     `together`: all servers must have the same membership; else each may have its own, as during a roll-out.
     """
-    servers = collected(answer.result for answer in _answers(text))
+    servers = collected(answer.result for answer in _answers(text, _server))
     for server, twin in ((server, twin) for twin, server in combinations(servers, 2) if server.sid == twin.sid):
         problem = f"it answers as server {server.sid}, as {twin.address} does"
         right = "name the address of each server itself, not that of a load balancer"
@@ -162,37 +194,38 @@ def texts_of(servers: Iterable[LiveServer]) -> list[ServerText]:
 
 def answers_of(text: str) -> list[LiveServer | NoAnswerError]:
     """The answer of each address, in their order. Raises ConfigError for a text that is not addresses."""
-    answers = _answers(text)
+    answers = _answers(text, _witness)
     return [error if isinstance(error := answer.exception(), NoAnswerError) else answer.result() for answer in answers]
 
 
-def _answers(text: str) -> list[Future[LiveServer]]:
+def _answers(text: str, ask: Callable[[Address], LiveServer]) -> list[Future[LiveServer]]:
     """What each address answers; all are asked at once, and each has answered or failed."""
     addresses = [_address(part) for part in _hosts_in(text)]
     if len(addresses) > MOST:
         raise input_error(text[:80], f"there are {len(addresses)} addresses", f"name at most {MOST}")
     with ThreadPoolExecutor(len(addresses)) as pool:
-        return [pool.submit(_server, address) for address in addresses]
+        return [pool.submit(ask, address) for address in addresses]
 
 
 def _hosts_in(text: str) -> list[str]:
     """The addresses of a connect string, without its chroot."""
-    hosts, _, _ = text.strip().partition("/")
-    return [part.strip() for part in hosts.split(",")]
+    return [part.strip() for part in CHROOT.sub("", text.strip()).split(",")]
 
 
-def _address(part: str) -> tuple[str, int]:
+def _address(part: str) -> Address:
     match = ADDRESS.fullmatch(part)
     port = integer(match["port"] or str(CLIENT_PORT), 1, 65535) if match is not None else None
     if match is None or port is None:
         raise input_error(part[:80], "not an address", "write HOST:PORT, such as zk1:2181")
-    return match["host"].strip("[]"), port
+    return Address(match["host"].strip("[]"), port, bool(match["admin"]))
 
 
-def _word(address: tuple[str, int], name: str, word: str) -> str:
+def _word(address: Address, word: str, request: str = "") -> str:
+    """The answer to a four-letter word, or to another request of this name. Raises NoAnswerError."""
+    name = address.name
     again = "start the server or correct the address; without it, give the zoo.cfg files in a folder"
     try:
-        answer = _exchange(address, word)
+        answer = _exchange(address, request or word)
     except socket.gaierror:
         raise NoAnswerError(Silence.UNKNOWN_HOST, name, "this host name is unknown here", again) from None
     except TimeoutError:
@@ -213,12 +246,12 @@ def _word(address: tuple[str, int], name: str, word: str) -> str:
     return answer
 
 
-def _exchange(address: tuple[str, int], word: str) -> str:
-    """The answer to a word, until the server closes. Raises OSError, and TimeoutError if that takes too long."""
+def _exchange(address: Address, request: str) -> str:
+    """The answer to a request, until the server closes. Raises OSError, and TimeoutError if that takes too long."""
     end = time.monotonic() + SECONDS
     received = b""
-    with socket.create_connection(address, timeout=SECONDS) as connection:
-        connection.sendall(word.encode("ascii"))
+    with socket.create_connection(address[:2], timeout=SECONDS) as connection:
+        connection.sendall(request.encode("ascii"))
         while len(received) < LONGEST:
             connection.settimeout(max(0.01, end - time.monotonic()))
             if time.monotonic() > end:
@@ -233,17 +266,20 @@ def _exchange(address: tuple[str, int], word: str) -> str:
     return received.decode("utf-8", "replace")
 
 
-def _server(address: tuple[str, int]) -> LiveServer:
-    name = f"{address[0]}:{address[1]}"
-    conf, srvr = (_word(address, name, word) for word in ("conf", "srvr"))
+def _server(address: Address) -> LiveServer:
+    """A server with its membership. Raises ConfigError."""
+    name = address.name
+    if address.is_admin:
+        right = "name the client port of the server, or give the zoo.cfg files in a folder"
+        raise input_error(name, "an AdminServer does not state the observers of an ensemble", right)
+    conf, srvr = (_word(address, word) for word in ("conf", "srvr"))
     head, membered, tail = conf.partition("membership:")
     settings = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
-    mode = re.search(r"^Mode: (\S+)", srvr, re.MULTILINE)
+    mode = MODE.search(srvr)
     release = re.search(r"^Zookeeper version: ([0-9][^\s,-]*)", srvr, re.MULTILINE)
     sid = integer(settings.get("serverId", ""), 0, LONG[1])
     if sid is None or mode is None:
-        problem = f"not an answer of ZooKeeper: {on_a_line(conf[:60])!r}"
-        raise NoAnswerError(Silence.STRANGER, name, problem, "name the client port of a ZooKeeper server")
+        raise _stranger(address, conf)
     if not membered:
         problem = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"
         raise NoAnswerError(Silence.STRANGER, name, problem, "give its zoo.cfg in a folder")
@@ -253,6 +289,85 @@ def _server(address: tuple[str, int]) -> LiveServer:
         name, sid, settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown",
         None if zxid is None else required_integer(zxid[1], base=16),
     )  # fmt: skip
+
+
+def _witness(address: Address) -> LiveServer:
+    """A server with all that it states to a diagnosis. Raises NoAnswerError, with the role if that alone is known."""
+    if address.is_admin:
+        return _of_admin(address)
+    try:
+        server = _server(address)
+    except NoAnswerError as error:
+        if error.silence is Silence.NOT_LISTED and (mode := MODE.search(_word(address, "srvr"))) is not None:
+            error.mode = on_a_line(mode[1][:20])
+        raise
+    try:
+        _ = server.lines
+    except ConfigError as error:
+        (problem,) = error.problems
+        raise NoAnswerError(Silence.STRANGER, address.name, problem.what, problem.right, server.mode) from None
+    try:
+        lines = [line.partition("\t") for line in _word(address, "mntr").splitlines()]
+    except NoAnswerError:
+        return server
+    return replace(server, figures=_figures({key.removeprefix("zk_"): value for key, _, value in lines}))
+
+
+def _figures(fields: Mapping[str, Any]) -> dict[str, int]:
+    numbers = {key: integer(str(fields.get(key, "")), 0, LONG[1]) for key in FIGURES}
+    return {key: number for key, number in numbers.items() if number is not None}
+
+
+def _of_admin(address: Address) -> LiveServer:
+    """A server by its AdminServer. Raises NoAnswerError."""
+    conf, stats = _command(address, "configuration"), _command(address, "server_stats")
+    state, sid = _map(stats, "server_stats"), integer(str(conf.get("server_id", "")), 0, LONG[1])
+    release = re.match(r"[0-9][^\s,-]*", str(stats.get("version", "")))
+    mode = re.fullmatch(r"[a-z-]{1,20}", str(state.get("server_state", "")))
+    if sid is None or mode is None:
+        raise _stranger(address, json.dumps(conf))
+    voters = [integer(key, 0, LONG[1]) for key in _map(_extra(address, "voting_view"), "current_config")]
+    return LiveServer(
+        address.name, sid, {"clientPort": str(conf.get("client_port", ""))}, (), mode[0],
+        release[0] if release else "unknown", integer(str(state.get("last_processed_zxid", "")), 0, LONG[1]),
+        frozenset(sid for sid in voters if sid is not None),
+        integer(str(_extra(address, "leader").get("leader_id", "")), 0, LONG[1]),
+        _figures(_extra(address, "monitor") | state),
+    )  # fmt: skip
+
+
+def _command(address: Address, command: str) -> dict[str, Any]:
+    """The answer to a command of an AdminServer. Raises NoAnswerError."""
+    request = f"GET /commands/{command} HTTP/1.0\r\nHost: {address.host}\r\n\r\n"
+    answer = _word(address, command, request)
+    head, _, body = answer.partition("\r\n\r\n")
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict) or fields.get("command") != command:
+        raise _stranger(address, head)
+    return fields
+
+
+def _extra(address: Address, command: str) -> dict[str, Any]:
+    """The answer to a command that not every release has; empty without one."""
+    try:
+        return _command(address, command)
+    except NoAnswerError:
+        return {}
+
+
+def _map(fields: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = fields.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _stranger(address: Address, answer: str) -> NoAnswerError:
+    right = "name the client port of a ZooKeeper server, or http:// and the port of its AdminServer"
+    return NoAnswerError(
+        Silence.STRANGER, address.name, f"not an answer of ZooKeeper: {on_a_line(answer[:60])!r}", right
+    )
 
 
 def _leader(servers: list[LiveServer]) -> Sid | None:
