@@ -51,10 +51,10 @@ EXIT_MEASURED = 0
 EXIT_MISSED = 1
 
 
-def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None, program: str) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
+        prog=program,
         description="Measure complete searches of one model by several tools, one after the other, and "
         "print states, time, memory and ratios. Leave the machine alone meanwhile. Nothing is installed: a "
         "tool that is missing is named, and the command then ends with exit code 1. "
@@ -91,12 +91,12 @@ def measure(chosen: Sequence[tuple[str, Measurement]], servers: int) -> tuple[li
     return rows, missed
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, program: str = "python -m benchmarks") -> int:
     """Run the command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in COMMANDS:
         return int(COMMANDS[words[0]].main(words[1:]))
-    options = arguments(words)
+    options = arguments(words, program)
     chosen = [entry for entry in MEASUREMENTS if options.only is None or entry[0] in options.only]
     rows, missed = measure(chosen, options.servers)
     if options.json:

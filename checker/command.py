@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from checker.command_table import Entry
+from spec.packages import needed
 from spec.text import on_a_line, on_lines, required_decimal
 
 if TYPE_CHECKING:
@@ -55,18 +58,17 @@ class Parser(argparse.ArgumentParser):
 class Command:
     """A command: `options` adds its options to the parser, `run` takes their values and returns the exit code.
 
-    A command imports its modules in `run`, so that other commands do not load them.
+    It imports the modules for its work in `run`, so that a bad command line or a help does not load them.
     """
 
-    name: str
-    description: str
     options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
 
 
-def command_parser(command: Command) -> argparse.ArgumentParser:
-    """Make the parser of a command."""
-    parser = command_line(f"python -m checker {command.name}", command.description)
+def command_parser(entry: Entry, program: str = "python -m checker") -> argparse.ArgumentParser:
+    """Make the parser of a command, as a part of a program."""
+    parser = command_line(f"{program} {entry.name}", entry.line)
+    command: Command = entry.load()
     command.options(parser)
     return parser
 
@@ -100,6 +102,11 @@ def seconds(text: str) -> float:
     if match is None or not number:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 60s, 5m or 1h")
     return number * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def missing(module: str) -> str | None:
+    """The message that a module is needed which is not installed; None if it is."""
+    return needed(module) if find_spec(module) is None else None
 
 
 def refused(message: str, code: int) -> int:

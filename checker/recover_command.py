@@ -74,9 +74,4 @@ def _recover(options: argparse.Namespace) -> int:
     return int(exit_code(recovery, is_written=bool(paths) if options.write else None))
 
 
-RECOVER = Command(
-    "recover",
-    "Find the history that lost or damaged disks leave, the acknowledged writes that may be lost, and write new disks.",
-    _recover_options,
-    _recover,
-)
+RECOVER = Command(_recover_options, _recover)

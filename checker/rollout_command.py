@@ -254,6 +254,4 @@ def _rollout(options: argparse.Namespace) -> int:
     return answer.exit_code
 
 
-ROLLOUT = Command(
-    "rollout", "Says whether a roll-out of zoo.cfg files is safe, and plans one that is.", _rollout_options, _rollout
-)
+ROLLOUT = Command(_rollout_options, _rollout)

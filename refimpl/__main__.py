@@ -26,13 +26,13 @@ logger = logging.getLogger("quorate.server")
 EXIT_STOPPED, EXIT_FAILED, EXIT_BAD_CONFIG = 0, 1, 151
 
 
-def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None, program: str) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m refimpl",
+        prog=program,
         description="Run one ZooKeeper-compatible server from its zoo.cfg, until it is interrupted; or, with the word "
         "demo in place of a file, a local ensemble on free ports; or, with the word simulate, simulations.",
-        epilog="python -m refimpl demo --help tells about the local ensemble, simulate --help about the simulation",
+        epilog=f"{program} demo --help tells about the local ensemble, simulate --help about the simulation",
     )
     parser.add_argument("config", metavar="ZOO_CFG", type=Path, help="the configuration file; dataDir holds myid")
     parser.add_argument("--journal", metavar="FILE", type=Path, help="write an event log for `checker validate`")
@@ -40,17 +40,17 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, program: str = "python -m refimpl") -> int:
     """Run the command and return its exit code."""
     _open_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["demo"]:
-        return demo.main(words[1:])
+        return demo.main(words[1:], f"{program} demo")
     if words[:1] == ["simulate"]:
         from simulation import command  # noqa: PLC0415 - a server needs neither it nor the checker
 
-        return command.main(words[1:])
-    options = arguments(words)
+        return command.main(words[1:], f"{program} simulate")
+    options = arguments(words, program)
     log_to(sys.stderr, logging.DEBUG if options.verbose else logging.INFO)
     try:
         settings = read_settings(options.config)

@@ -31,11 +31,9 @@ PATIENCE = 30.0
 """Seconds until every server of the ensemble must serve."""
 
 
-def arguments(argv: Sequence[str]) -> argparse.Namespace:
+def arguments(argv: Sequence[str], program: str) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m refimpl demo", description="Start a local ensemble on free ports; Ctrl-C stops it."
-    )
+    parser = argparse.ArgumentParser(prog=program, description="Start a local ensemble on free ports; Ctrl-C stops it.")
     parser.add_argument("--servers", type=between(1, MOST_SERVERS), default=3, metavar="N", help="how many (default 3)")
     parser.add_argument(
         "--tick", type=between(1), default=1000, metavar="MS", help="tickTime in milliseconds (default 1000)"
@@ -47,9 +45,9 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], program: str = "python -m refimpl demo") -> int:
     """Run the command and return its exit code."""
-    options = arguments(argv)
+    options = arguments(argv, program)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with _directory(options.directory) as directory:

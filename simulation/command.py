@@ -79,10 +79,10 @@ class Replay(msgspec.Struct, frozen=True):
     digest: str
 
 
-def arguments(argv: Sequence[str]) -> argparse.Namespace:
+def arguments(argv: Sequence[str], program: str) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m refimpl simulate",
+        prog=program,
         description="Run ensembles of nodes on a simulated clock, network and disk, under faults that follow from a "
         "seed, and check every run.",
         epilog="exit codes: 0 every run passed, 2 bad command line, 12 a run failed, 20 interrupted, "
@@ -117,9 +117,9 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], program: str = "python -m refimpl simulate") -> int:
     """Runs the command and returns its exit code."""
-    options = arguments(argv)
+    options = arguments(argv, program)
     if options.replay is not None:
         return _replay(options.replay)
     report = _swarm(options)

@@ -1,10 +1,9 @@
 """The page in Markdown, made from a record; and its picture: states per second, and bytes per state, over the states.
 
-Rules: Matplotlib is the extra `plots`, and is imported only to draw; the same figures give the same bytes; the picture
+Rules: Matplotlib is imported only to draw; the same figures give the same bytes; the picture
 contains the digest of its figures, so that a test can tell whether it is older than the record.
 """
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from benchmarks.outcome import SPIN
 from benchmarks.page.record import Record, Search, Series, digest
 from benchmarks.stateright import STATERIGHT
 from benchmarks.tlc.command import TLC
+from checker.command import missing
 
 OURS = Series(QUORATE, 1)
 QUIET = 0.5  # a greater load before the run is work of others
@@ -120,7 +120,6 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-INSTALL = "matplotlib is missing (pip install 'quorate[plots]')"
 COLOURS = {
     (QUORATE, 1): "#2166ac",
     (QUORATE, 2): "#67a9cf",
@@ -137,7 +136,7 @@ SETTINGS: Any = {"svg.hashsalt": "benchmarks", "svg.fonttype": "none", "font.siz
 
 def available() -> str | None:
     """None if a plot can be drawn here, else the missing package and the remedy in one line."""
-    return None if importlib.util.find_spec("matplotlib") is not None else INSTALL
+    return missing("matplotlib")
 
 
 def draw(record: Record, file: Path) -> None:

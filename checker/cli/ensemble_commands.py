@@ -44,9 +44,7 @@ def _quorums(options: argparse.Namespace) -> int:
     return answer.exit_code
 
 
-QUORUMS = Command(
-    "quorums", "Asks z3 whether quorums of two zoo.cfg files may be disjoint.", _quorums_options, _quorums
-)
+QUORUMS = Command(_quorums_options, _quorums)
 
 
 def _validate_options(parser: argparse.ArgumentParser) -> None:
@@ -65,9 +63,7 @@ def _validate(options: argparse.Namespace) -> int:
     return validate_command(options.files, as_json=options.json, refines=options.refinement)
 
 
-VALIDATE = Command(
-    "validate", "Holds journals or a recording of live servers to the specification.", _validate_options, _validate
-)
+VALIDATE = Command(_validate_options, _validate)
 
 
 def _history_options(parser: argparse.ArgumentParser) -> None:
@@ -87,9 +83,7 @@ def _history(options: argparse.Namespace) -> int:
     return int(report.exit_code)
 
 
-HISTORY = Command(
-    "history", "Judges what clients saw: linearizable, in order, nothing lost.", _history_options, _history
-)
+HISTORY = Command(_history_options, _history)
 
 
 def add_page(parser: argparse.ArgumentParser) -> None:
@@ -128,6 +122,4 @@ def _plan(options: argparse.Namespace) -> int:
     return serve_page(server, browser=not options.no_browser)
 
 
-PLAN = Command(
-    "plan", "Serves a local page that says whether a roll-out is safe, and plans one that is.", add_page, _plan
-)
+PLAN = Command(add_page, _plan)

@@ -10,12 +10,9 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from checker.cli.ensemble_commands import HISTORY, PLAN, QUORUMS, VALIDATE
 from checker.cli.options import parser
-from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
-from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN, SWARM
 from checker.command import (
     Command,
     ExitCode,
@@ -26,47 +23,37 @@ from checker.command import (
     say,
     unread_output_discarded,
 )
-from checker.diagnose.command import DIAGNOSE
+from checker.command_table import commands_of
 from checker.engine.model import ModelError
 from checker.printable import nearest
-from checker.recover_command import RECOVER
-from checker.rollout_command import ROLLOUT
 from spec.config import ConfigError
+from spec.packages import needed
 from spec.text import on_a_line
 
-COMMANDS: dict[str, Command] = {
-    command.name: command
-    for command in (
-        RUN,
-        SWARM,
-        REPLAY,
-        ROLLOUT,
-        PLAN,
-        DIAGNOSE,
-        RECOVER,
-        EXPLORE,
-        VALIDATE,
-        HISTORY,
-        QUORUMS,
-        PROOFS,
-        TABLES,
-        GALLERY,
-        LISTING,
-    )
-}
-"""The commands, in the order of the help."""
+PROGRAM = "python -m checker"
+COMMANDS = commands_of("checker")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run a command line (default: that of this process), and return the exit code."""
-    open_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
+    return _answered(lambda: _command(words, program))
+
+
+def nodes(words: Sequence[str], program: str) -> int:
+    """Run the main job, or the ensemble that options describe, and return the exit code."""
+    return _answered(lambda: _nodes(list(words), program))
+
+
+def _answered(work: Callable[[], int]) -> int:
+    """The exit code of the work; an error of the machine or the reader of the output ends in a message."""
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal may lack characters
     try:
         with unread_output_discarded():
-            return _answered(words)
+            return _with_messages(work)
     except MemoryError as error:
         why = str(error) or "there is not enough memory for this; allow more (ulimit -v), or ask for less"
         return refused(why, ExitCode.TOO_LARGE)
@@ -81,30 +68,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(ExitCode.PASSED)  # the reader closed the stream before the verdict
 
 
-def _answered(words: list[str]) -> int:
-    """Run a command line; an invalid file or an interrupt ends in a message."""
+def _with_messages(work: Callable[[], int]) -> int:
+    """The exit code of the work; an invalid file, a missing package or an interrupt ends in a message."""
     try:
-        return _command(words)
+        return work()
     except SystemExit as end:  # the parser has printed the error
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
     except ConfigError as error:
         return refused("\n".join(on_a_line(str(problem)) for problem in error.problems), ExitCode.CONFIGURATION)
     except ModelError as error:
         return refused(on_a_line(str(error)), ExitCode.SCENARIO)
+    except ModuleNotFoundError as error:
+        if problem := needed(error.name):
+            return refused(problem, ExitCode.COMMAND_LINE)
+        raise
     except KeyboardInterrupt:
         return refused("interrupted before there was anything to report", ExitCode.INCOMPLETE)
 
 
-def _command(words: list[str]) -> int:
+def _command(words: list[str], program: str) -> int:
     if words and words[0] in COMMANDS:
-        command = COMMANDS[words[0]]
-        return command.run(command_parser(command).parse_args(words[1:], argparse.Namespace(words=words)))
+        entry = COMMANDS[words[0]]
+        options = command_parser(entry, program).parse_args(words[1:], argparse.Namespace(words=words))
+        command: Command = entry.load()
+        return command.run(options)
     if words and not words[0].startswith("-"):
         return refused(f"unknown command {words[0]!r}; {nearest(words[0], COMMANDS)}", ExitCode.COMMAND_LINE)
-    return _nodes(parser(COMMANDS).parse_args(words, argparse.Namespace(words=words)))
+    return _nodes(words, program, COMMANDS)
 
 
-def _nodes(options: argparse.Namespace) -> int:
+def _nodes(words: list[str], program: str, commands: Iterable[str] = ()) -> int:
+    options = parser(commands, program).parse_args(words, argparse.Namespace(words=words))
     from checker.cli.nodes import NodesError, jobs  # noqa: PLC0415
     from checker.cli.runner import run_all  # noqa: PLC0415
     from checker.user_files import OutputError  # noqa: PLC0415

@@ -51,10 +51,10 @@ def wants_reports(options: argparse.Namespace) -> bool:
     return options.github or any(getattr(options, name) is not None for name in REPORT_FILES)
 
 
-def parser(commands: Iterable[str]) -> argparse.ArgumentParser:
-    """Make the parser of the main job; its help lists the commands."""
-    epilog = f"commands: {', '.join(commands)} (each with --help)\n{EPILOG}"
-    top = command_line("python -m checker", DESCRIPTION, epilog)
+def parser(commands: Iterable[str] = (), program: str = "python -m checker") -> argparse.ArgumentParser:
+    """Make the parser of the main job; its help lists the other commands of the program."""
+    others = ", ".join(commands)
+    top = command_line(program, DESCRIPTION, f"commands: {others} (each with --help)\n{EPILOG}" if others else EPILOG)
     top.set_defaults(command="nodes")
     _ensemble(top)
     add_exploration(top)

@@ -49,9 +49,7 @@ def _listing(options: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
-LISTING = Command(
-    "list", "Lists the scenarios that come with the package, and the properties.", _listing_options, _listing
-)
+LISTING = Command(_listing_options, _listing)
 
 
 def _proofs_options(parser: argparse.ArgumentParser) -> None:
@@ -99,12 +97,7 @@ def _proofs_of_zab(seed: int) -> ExitCode:
     return ExitCode(exit_code(proofs))
 
 
-PROOFS = Command(
-    "proofs",
-    "Proves with z3 what holds for any number of servers: quorums, votes, and the safety of Zab.",
-    _proofs_options,
-    _proofs,
-)
+PROOFS = Command(_proofs_options, _proofs)
 
 
 def _tables_options(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +112,7 @@ def _tables(options: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
-TABLES = Command("tables", "Computes who survives the loss of servers and of links (R2, R3).", _tables_options, _tables)
+TABLES = Command(_tables_options, _tables)
 
 
 def _gallery_options(parser: argparse.ArgumentParser) -> None:
@@ -141,9 +134,7 @@ def _gallery(options: argparse.Namespace) -> int:
         return refused(f"{options.folder}: no page can be written there ({error})", ExitCode.COMMAND_LINE)
 
 
-GALLERY = Command(
-    "gallery", "Writes a page for each scenario, with every run that is found in it.", _gallery_options, _gallery
-)
+GALLERY = Command(_gallery_options, _gallery)
 
 
 VARIANT_WIDTH = 110

@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
         return refused(str(error), ExitCode.COMMAND_LINE)
 
 
-RUN = Command("run", "Runs scenarios; without files, all that come with the package.", _run_options, _run)
+RUN = Command(_run_options, _run)
 
 
 def _replay_options(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def _replay(options: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
-REPLAY = Command("replay", "Executes a saved trace again; it must reach the same finding.", _replay_options, _replay)
+REPLAY = Command(_replay_options, _replay)
 
 
 def _explore_options(parser: argparse.ArgumentParser) -> None:
@@ -148,9 +148,7 @@ def _folder_of(path: Path) -> str:
     return Path(os.path.realpath(file_of(path))).parent.name
 
 
-EXPLORE = Command(
-    "explore", "Serves a local page to walk through the states of a scenario.", _explore_options, _explore
-)
+EXPLORE = Command(_explore_options, _explore)
 
 
 SECONDS = 60.0
@@ -195,9 +193,7 @@ def _swarm_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_like(group)
     output = parser.add_argument_group("the output")
-    output.add_argument(
-        "--plot", type=Path, metavar="FILE.svg", help="draw the coverage over time; needs the extra `plots`"
-    )
+    output.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the coverage over time; needs matplotlib")
     output.add_argument("--json", action="store_true", help="a report for machines, on standard output")
     add_format(output, "how to show a run (default: text)")
     output.add_argument("--traces", type=Path, metavar="DIR", help="write every run found there, in every format")
@@ -375,9 +371,4 @@ def _walk(job: Job, options: argparse.Namespace) -> int:
     return int(ExitCode.SAFETY if Kind.ALWAYS in kinds else deadlock)
 
 
-SWARM = Command(
-    "swarm",
-    "Walks at random through a scenario or a model that no exhaustive search finishes.",
-    _swarm_options,
-    _swarm_or_walk,
-)
+SWARM = Command(_swarm_options, _swarm_or_walk)

@@ -1,4 +1,4 @@
-"""Searches on many machines with Ray (`pip install quorate[cluster]`).
+"""Searches on many machines with Ray (`pip install ray`).
 
 `Ray` names a cluster; `workers_named` parses the text of `--workers`. `distributed_search` explores a model on a
 cluster. Only `ray_transport` imports Ray, and only when a cluster is used.

@@ -30,6 +30,7 @@ from checker.cluster import Ray
 from checker.cluster.messages import PartLostError, Ref
 from checker.cluster.search_part import SearchPart
 from checker.engine.model import ModelError
+from spec.packages import needed
 from spec.text import required_integer
 
 STORE = 2 << 30  # bytes of the object store of a Ray that is started here, or a quarter of the free memory
@@ -60,9 +61,7 @@ def installed() -> ModuleType:
     try:
         import ray  # noqa: PLC0415 (an extra, and slow to load)
     except ImportError:
-        raise ModelError(
-            "a search on a cluster needs Ray, which is not installed: pip install quorate[cluster]"
-        ) from None
+        raise ModelError(needed("ray", "a search on a cluster")) from None
     module: ModuleType = ray
     return module
 

@@ -33,10 +33,5 @@ def _run(options: argparse.Namespace) -> int:
     return int(diagnosis.exit_code)
 
 
-DIAGNOSE = Command(
-    "diagnose",
-    "Says what state an ensemble is in, what can be lost, why, and what is safe to do now.",
-    _options,
-    _run,
-)
+DIAGNOSE = Command(_options, _run)
 """The command."""

@@ -42,6 +42,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from checker.command import command_parser
+from checker.command_table import ENTRIES
 from checker.engine.model import ModelError
 from checker.execution import ended_by
 from checker.job import Json
@@ -51,7 +52,7 @@ from checker.rollout.orders import WAY_WORDS
 from checker.rollout.output.cache import AnswerCache, RenderedAnswer, rendered
 from checker.rollout.runs import Runner, RunResult, TimeBetweenRuns
 from checker.rollout.scenarios import QUESTION_WORDS, RunSpec
-from checker.rollout_command import ROLLOUT, request_of
+from checker.rollout_command import request_of
 from checker.symbolic.disjoint import UndecidedError
 from spec.config import ConfigError
 from spec.text import on_a_line
@@ -130,7 +131,9 @@ class PlanFilesRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 def fields() -> list[Json]:
     """The fields of the page, in addition to its sets of files."""
-    actions = {action.option_strings[-1].removeprefix("--"): action for action in command_parser(ROLLOUT)._actions}
+    actions = {
+        action.option_strings[-1].removeprefix("--"): action for action in command_parser(ENTRIES["rollout"])._actions
+    }
     return [
         {
             "name": name,
@@ -157,7 +160,7 @@ def read_options(request: PlanFilesRequest) -> argparse.Namespace:
     unknown = [name for name, _ in request.options if name not in FIELDS]
     if unknown:
         raise BadRequestError(f"the page has no field {unknown[0][:40]!r}; it has {', '.join(FIELDS)}")
-    parser = command_parser(ROLLOUT)
+    parser = command_parser(ENTRIES["rollout"])
     parser.exit_on_error = False
     try:
         return parser.parse_args(request.command_line)

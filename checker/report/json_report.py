@@ -65,6 +65,7 @@ from checker.report.text import outcome
 from checker.report.verdict import Judgement, RunOutcome, fairness, gravest, location_of, may_be_idle
 from checker.traces.itf import to_itf
 from checker.traces.trace import values_of
+from spec.packages import DISTRIBUTION
 
 SCHEMA = 1
 
@@ -224,7 +225,7 @@ def parameters(options: argparse.Namespace) -> Object:
 
 def release() -> str:
     """The version of this program; `source` if it was not installed."""
-    return _version("quorate") or "source"
+    return _version(DISTRIBUTION) or "source"
 
 
 def _version(distribution: str) -> str | None:

@@ -2,17 +2,17 @@
 
 Every statement is a number of the swarm or comes from its judgement.
 
-`draw` draws the coverage over time as an SVG. matplotlib is the extra `plots`, and is imported only to draw. The
+`draw` draws the coverage over time as an SVG. matplotlib is imported only to draw. The
 same figures give the same bytes: no date, and ids from a fixed salt.
 """
 
-import importlib.util
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from checker.command import missing
 from checker.engine.model import Kind, Property
 from checker.engine.result import Limits, Stop
 from checker.job import Job, Verdict
@@ -263,8 +263,8 @@ def check_available(path: Path) -> None:
     """Raises OutputError if a plot cannot be drawn to this path."""
     if path.suffix != ".svg":
         raise OutputError(f"--plot {path}: the plot is an SVG; name a file that ends in .svg")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise OutputError(f"--plot {path}: matplotlib is missing (pip install 'quorate[plots]')")
+    if problem := missing("matplotlib"):
+        raise OutputError(f"--plot {path}: {problem}")
 
 
 def draw(name: str, outcome: SwarmOutcome, path: Path) -> None:

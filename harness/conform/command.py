@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from checker.command import refused, show_on_terminal
+from checker.command import Command, refused, show_on_terminal
 from harness import real
 from harness.commands import CREATE2
 from harness.conform import report
@@ -240,3 +240,6 @@ def _mistake(options: argparse.Namespace) -> str | None:
     ):
         return f"--release {options.release}: write {' or '.join(('three numbers, such as 3.9.5', *OTHER_SERVERS))}"
     return keep_mistake(options.keep)
+
+
+CONFORM = Command(add_options, run)

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from checker.command import refused
+from checker.command import Command, refused
 from checker.rollout import Engine, OrderError, Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.inputs.sources import read_input
 from checker.symbolic.disjoint import UndecidedError
@@ -136,3 +136,6 @@ def exit_code(results: list[FollowedRun]) -> int:
     if any(result.ending is Ending.FAILED for result in results):
         return 3
     return int(any(result.ending is not Ending.KEPT for result in results))
+
+
+FOLLOW = Command(add_options, run)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from checker.command import refused, show_on_terminal
+from checker.command import Command, refused, show_on_terminal
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.kazoo_suite.run import (
@@ -181,3 +181,6 @@ class _Progress:
         self._count += 1
         test = line.split(maxsplit=1)[0].rpartition("/")[2]
         show_on_terminal(f"{self._what}: {self._count} tests, {test}"[:107])
+
+
+SUITE = Command(add_options, run)

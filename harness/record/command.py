@@ -6,7 +6,7 @@ Exit codes: 0 recorded, 1 an error of the servers, 2 a wrong command line.
 import argparse
 from pathlib import Path
 
-from checker.command import refused
+from checker.command import Command, refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
@@ -79,3 +79,6 @@ def _mistake(options: argparse.Namespace) -> str | None:
     if options.clients > MOST_CLIENTS:
         return f"--clients {options.clients}: {MOST_CLIENTS} are the most"
     return None
+
+
+RECORD = Command(add_options, run)

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from checker.command import refused
+from checker.command import Command, refused
 from harness import real, releases
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
@@ -141,3 +141,6 @@ def _exit_code(results: list[Reproduction], *, control: bool) -> int:
 
 def _wrapped(text: str, indent: str) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent=indent, drop_whitespace=True)
+
+
+REPRODUCE = Command(add_options, run)

@@ -31,6 +31,7 @@ from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import ServerStatistics
 from refimpl.system import system
 from refimpl.tree import ROOT_AGAIN
+from spec.packages import DISTRIBUTION
 
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
@@ -285,7 +286,7 @@ def _full(connection: Connection) -> str:
 def version_text() -> str:
     """Return ZooKeeper's version, then this package's, then its installation time; tools parse the beginning."""
     try:
-        ours = version("quorate")
+        ours = version(DISTRIBUTION)
     except PackageNotFoundError:
         ours = "unknown"
     built = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(Path(__file__).stat().st_mtime))

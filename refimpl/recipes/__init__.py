@@ -10,8 +10,8 @@
     election           leadership for one call
     barrier            clients that start together and leave together
 
-The decisions are in `spec.recipes`, the same step functions that the checker explores. The recipes need the extra
-`recipes`.
+The decisions are in `spec.recipes`, the same step functions that the checker explores. The recipes need
+kazoo.
 """
 
 from refimpl.recipes.barrier import DoubleBarrier

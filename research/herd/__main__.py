@@ -44,7 +44,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--watched", choices=STRATEGIES, action="append", metavar="WAY", help=f"only {' or '.join(STRATEGIES)}"
     )
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it; needs the extra `plots`")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it; needs matplotlib")
     parser.add_argument("--directory", type=Path, metavar="DIR", help="where the servers' disks are")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     options = parser.parse_args(argv)

@@ -2,20 +2,19 @@
 
 Rules of this module:
 
-- matplotlib is the extra `plots`, and is imported only to draw; if it is missing, the error gives this reason.
+- matplotlib is imported only to draw; if it is missing, the error gives this reason.
 - The same figures give the same bytes: no date, and ids from a fixed salt.
 - Bars are measured figures; the mark on a bar is the count of the model.
 """
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.outcome import NotMeasured
+from checker.command import missing
 from research.herd.live import Report, Row
 
-INSTALL = "matplotlib is missing (pip install 'quorate[plots]')"
 COLOURS = ("#b2182b", "#ef8a62", "#d9a441", "#2166ac", "#67a9cf")
 """Warm colours for the strategies that notify all clients, cold ones for the predecessor."""
 SETTINGS: Any = {"svg.hashsalt": "herd", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False}
@@ -27,7 +26,7 @@ class NoPlotError(NotMeasured):
 
 def available() -> str | None:
     """None if a plot can be drawn here, else the missing package and the remedy in one line."""
-    return None if importlib.util.find_spec("matplotlib") is not None else INSTALL
+    return missing("matplotlib")
 
 
 def draw(report: Report, file: Path) -> None:

@@ -19,10 +19,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from checker.command import command_parser
+from checker.command_table import ENTRIES
 from checker.rollout import Engine, Plan, SafetyVerdict, plan
 from checker.rollout.orders import OrderError
 from checker.rollout.route_verdict import Order, PlanRoute
-from checker.rollout_command import ROLLOUT, request_of
+from checker.rollout_command import request_of
 from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.text import between
@@ -127,7 +128,7 @@ def _disagreement(rest: Plan, order: Order, done: int) -> str:
 def _planned(budget: str, **folders: Path) -> Plan:
     names = {"old": "--from", "new": "--to", "now": "--now"}
     words = [word for name, folder in folders.items() for word in (names[name], str(folder))]
-    return plan(request_of(command_parser(ROLLOUT).parse_args([*words, "--budget", budget])), ENGINE.run)
+    return plan(request_of(command_parser(ENTRIES["rollout"]).parse_args([*words, "--budget", budget])), ENGINE.run)
 
 
 def main(arguments: list[str]) -> int:

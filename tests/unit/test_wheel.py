@@ -1,5 +1,6 @@
 """The wheel is complete: every package and data file, nothing else; and it works without a checkout."""
 
+import configparser
 import os
 import re
 import subprocess
@@ -12,13 +13,13 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("checker", "refimpl", "simulation", "spec")
+PACKAGES = ("benchmarks", "checker", "harness", "refimpl", "simulation", "spec")
 PROGRAM = """
-import checker, refimpl, simulation, spec
+import benchmarks, checker, harness, refimpl, simulation, spec
 from checker.engine import plain, search
 from checker.models.small_election import election
 
-for package in (checker, refimpl, simulation, spec):
+for package in (benchmarks, checker, harness, refimpl, simulation, spec):
     print(package.__file__)
 print(search.__file__)
 for engine in (plain, search):
@@ -59,7 +60,7 @@ def files_under(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_it_holds_three_packages_and_nothing_beside_them(held: dict[str, bytes]) -> None:
+def test_it_holds_the_packages_and_nothing_beside_them(held: dict[str, bytes]) -> None:
     assert sorted({name.partition("/")[0] for name in held}) == list(PACKAGES)
     assert {f"{package}/__init__.py" for package in PACKAGES} <= held.keys()
 
@@ -77,17 +78,30 @@ def test_every_module_and_type_marker_of_a_package_is_in_it(held: dict[str, byte
     assert {name: held.get(name) for name in modules} == modules
 
 
-def test_every_file_of_the_scenarios_is_in_it_as_it_stands_in_the_checkout(held: dict[str, bytes]) -> None:
-    scenarios = files_under(ROOT / "spec" / "scenarios")
-    assert {name: held.get(name) for name in scenarios} == scenarios
-    assert {name for name in held if name.startswith("spec/scenarios/")} == scenarios.keys()
+@pytest.mark.parametrize("folder", ["spec/scenarios", "harness", "benchmarks"])
+def test_every_file_of_a_folder_is_in_it_as_it_stands_in_the_checkout(held: dict[str, bytes], folder: str) -> None:
+    files = files_under(ROOT / folder)
+    assert {name: held.get(name) for name in files} == files
+    assert {name for name in held if name.startswith(f"{folder}/")} == files.keys()
+
+
+def test_every_package_has_a_type_marker(held: dict[str, bytes]) -> None:
+    assert [package for package in PACKAGES if f"{package}/py.typed" not in held] == []
+
+
+def test_its_script_is_the_command(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
+        points = configparser.ConfigParser()
+        points.read_string(archive.read(name).decode())
+    assert dict(points["console_scripts"]) == {"quorate": "checker.cli.quorate:main"}
 
 
 def test_its_metadata_names_the_distribution_and_what_it_needs(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = message_from_string(archive.read(name).decode())
-    assert metadata["Name"] == "quorate"
+    assert metadata["Name"] == "zk-quorate"
     needed = {
         re.split("[^A-Za-z0-9-]", line)[0] for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line
     }

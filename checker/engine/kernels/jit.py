@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from checker.engine.process import Interrupts, check_address_space
+from spec.packages import DISTRIBUTION
 
 LOADED, COMPILED = 260_000_000, 550_000_000
 """The bytes of address space that compiled kernels need with their libraries, and that their compilation needs."""
@@ -44,7 +45,7 @@ def digest(folder: Path) -> str:
 def cache_folder() -> Path:
     """A folder for these kernels, this version of Numba and of Python; in a temporary place without a home to write."""
     try:
-        release = version("quorate")
+        release = version(DISTRIBUTION)
     except PackageNotFoundError:
         release = "source"
     python = f"py{sys.version_info.major}{sys.version_info.minor}"

@@ -1,0 +1,31 @@
+"""The distribution that this program is, and the packages of others that a part of it needs.
+
+A message about a missing package names that package, and never an extra of this program: an index may have a stranger's
+program under a name that is not this distribution's.
+"""
+
+from collections.abc import Mapping
+
+DISTRIBUTION = "zk-quorate"
+"""The name on an index. The program is called Quorate, and so is another one there."""
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "fast": ("uvloop>=0.19",),
+    "recipes": ("kazoo>=2.10",),
+    "plots": ("matplotlib>=3.8",),
+    "cluster": ("ray>=2.30",),
+}
+"""What each extra of the distribution installs."""
+
+NAMES = {"z3": "z3-solver", "llvmlite": "numba"}
+"""The package of a module that has another name."""
+
+
+def needed(module: str | None, why: str = "this command") -> str | None:
+    """Return the message that a missing module is needed, with the way to install it; None for a module of no extra."""
+    package = NAMES.get(top := (module or "").partition(".")[0], top)
+    for requirements in EXTRAS.values():
+        for requirement in requirements:
+            if requirement.partition(">")[0] == package:
+                return f"{why} needs {package}, which is not installed: pip install '{requirement}'"
+    return None
