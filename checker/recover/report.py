@@ -152,7 +152,7 @@ def _number_of(count: int, noun: str) -> str:
 
 
 def _sides(recovery: Recovery) -> list[str]:
-    """Both sides by path: the transactions of the kept side there, and those of the others."""
+    """Both sides by path: first the paths that both have changed, then those of which the others are lost."""
     kept_changes = _by_path(recovery.rivals)
     other_changes: dict[str, Counter[str]] = {}
     owners: dict[str, set[str]] = {}
@@ -162,6 +162,7 @@ def _sides(recovery: Recovery) -> list[str]:
         for path, kinds in _by_path(doubt.transactions).items():
             other_changes.setdefault(path, Counter()).update(kinds)
             owners.setdefault(path, set()).add(_names(recovery, doubt.unkept.disks))
+    both = sorted(kept_changes.keys() & other_changes.keys())
     rows = [
         (
             path,
@@ -169,12 +170,16 @@ def _sides(recovery: Recovery) -> list[str]:
             _counted(other_changes.get(path)),
             "; ".join(sorted(owners.get(path, ()))),
         )
-        for path in sorted(
-            {*kept_changes, *other_changes},
-            key=lambda path: (path not in kept_changes or path not in other_changes, path),
+        for path in (
+            *both,
+            *sorted(other_changes.keys() - kept_changes.keys()),
+            *sorted(kept_changes.keys() - other_changes.keys()),
         )
     ]
-    lines = table(("path", "kept side", "other side", "other side's disks"), rows[:SHOWN])
+    alone = [_number_of(len(side) - len(both), "path") for side in (other_changes, kept_changes)]
+    lines = [f"Changed on both sides: {_number_of(len(both), 'path')}; on the other side alone: {alone[0]}; on the kept"
+             f" side alone: {alone[1]}.", ""]  # fmt: skip
+    lines += table(("path", "kept side", "other side", "other side's disks"), rows[:SHOWN])
     return lines if len(rows) <= SHOWN else [*lines, "", f"and {len(rows) - SHOWN:,} more paths: `--json` lists all."]
 
 

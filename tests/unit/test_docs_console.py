@@ -6,6 +6,7 @@ checkout. A file written by one command is therefore there for the next.
 
 - `$ python -m checker ...` is run. It must end with exit code 0, unless `$ echo $?` after it shows another code. Its
   errors on standard error are part of the output; its progress is not.
+- `$ tar -xf FILE` unpacks an archive of the checkout.
 - `$ cat FILE` shows a file. A file of the checkout, or of an earlier command, must have these contents. Any other file
   is one that the reader writes: it is created, and stays there.
 - A line `...` replaces omitted lines, and `...` in a line replaces text that differs between runs: a duration, a rate,
@@ -23,6 +24,7 @@ import io
 import os
 import re
 import shlex
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -39,6 +41,7 @@ REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
 BLOCK = re.compile(r"^(?P<slow><!-- slow -->\n)?```console\n(?P<talk>.*?)^```\n", re.MULTILINE | re.DOTALL)
 CHECKER = "python -m checker"
 LAST_CODE = "echo $?"
+UNPACK = "tar -xf "
 LEFT_OUT = "..."
 REFUSED = {ExitCode.COMMAND_LINE, ExitCode.SCENARIO, ExitCode.CONFIGURATION}
 FOLDERS = ("spec", "docs", "tests")  # folders of the checkout, by their names on the pages
@@ -91,7 +94,13 @@ class Shell:
         program, _, rest = said.command.partition(" ")
         if program == "cat":
             return self.cat(self.folder / rest, said.shown)
-        assert said.command.startswith(f"{CHECKER} "), f"`{said.command}`: only the checker, cat and `echo $?` are run"
+        if said.command.startswith(UNPACK):
+            with tarfile.open(self.folder / said.command.removeprefix(UNPACK)) as archive:
+                archive.extractall(self.folder, filter="data")
+            return []
+        assert said.command.startswith(f"{CHECKER} "), (
+            f"`{said.command}`: only the checker, cat, tar, `echo $?` are run"
+        )
         with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()) as wrong:
             self.code = main(shlex.split(said.command.removeprefix(CHECKER)))
         told = [line for line in wrong.getvalue().splitlines() if "error: " in line]
