@@ -170,7 +170,7 @@ MESSAGES = tuple(LogMessage(*row) for row in (
     (K.STRANGER, "3.5", "LearnerHandler.run", "Follower sid: {sid} not in the current config "),
     (K.NO_ADDRESS, "3.4", "Learner.findLeader", "Couldn't find the leader with id = {sid}"),
     (K.UNKNOWN_HOST, "3.4", "java.net.UnknownHostException", "UnknownHostException: {host}"),
-    (K.UNKNOWN_HOST, "3.4", "java.net.InetSocketAddress", "{host}/<unresolved>"),
+    (K.UNKNOWN_HOST, "3.4", "java.net.InetSocketAddress", " {host}/<unresolved>"),
     (K.REFUSED, "3.4", "QuorumCnxManager.initiateConnection", "Cannot open channel to {sid} at election address "),
     (K.LEADER_REFUSED, "3.5", "Learner.connectToLeader", " exceeded. tries="),
     (K.NO_LISTENER, "3.4", "Listener.run", "Exception while listening"),

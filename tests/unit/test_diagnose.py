@@ -310,6 +310,16 @@ def test_a_role_is_read_in_any_layout(tmp_path: Path) -> None:
     assert read_log(path).roles == ("FOLLOWING",)
 
 
+def test_the_name_of_a_thread_is_no_part_of_a_host(tmp_path: Path) -> None:
+    path = tmp_path / "zookeeper.log"
+    path.write_text(
+        "2026-11-29 15:31:21,558 [myid:] - ERROR [ListenerHandler-zk3.example/<unresolved>:3888:o.a.z.s.q."
+        "QuorumCnxManager$Listener$ListenerHandler@1102] - Exception while listening to address"
+        " zk3.example/<unresolved>:3888\n"
+    )
+    assert read_log(path).hosts == {"zk3.example"}
+
+
 def test_a_compressed_log_is_a_fault_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "zookeeper.log").write_bytes(b"\x1f\x8b\x08")
     assert read_log(tmp_path / "zookeeper.log").fault.endswith("unpack it first")
