@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from checker.diagnose.situation import Situation
+from checker.diagnose.edits import Edit
+from checker.diagnose.situation import Situation, listed
 from spec.quorum import Sid
 
 
@@ -59,12 +60,16 @@ class StepKind(Enum):
 
 @dataclass(frozen=True)
 class NextStep:
-    """One step for the operator: its kind, its servers in their order, the sentence, and the words of its command."""
+    """One step for the operator: kind, servers in their order, sentence, the words of its command, and its edits.
+
+    `servers` have the ids that the evidence shows, also in steps after one that changes an id.
+    """
 
     kind: StepKind
     servers: tuple[Sid, ...]
     sentence: str
     command: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,13 @@ class Cause:
     evidence: tuple[str, ...]
     steps: tuple[NextStep, ...] = ()
     never: tuple[str, ...] = ()
+
+
+def check(servers: tuple[Sid, ...], what: str = "") -> NextStep:
+    """The last step: these servers serve."""
+    one = f"server {listed(servers)} serves" if len(servers) == 1 else f"servers {listed(servers)} serve"
+    sentence = f"Check that {what or one}: `srvr` has a `Mode:` there, and one server of all has `Mode: leader`."
+    return NextStep(StepKind.WAIT, servers, f"{sentence} Then run the diagnosis again, with all addresses.")
 
 
 def recovery(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
-from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, recovery
+from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check, recovery
 from checker.diagnose.doubt import Doubt, Doubts, WriteFate, erasure, has_whole_log, sides_text
+from checker.diagnose.edits import moves
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
@@ -86,21 +88,32 @@ def _without_its_disk(
         )
         return (look,), (f"Do not erase the disk of {server.name}: {reason}.",)
     assert situation.common_view is not None  # the decision needed it
-    voters = tuple(sorted(situation.common_view.voters - {server.sid}))
+    voters = situation.newest_first(situation.common_view.voters - {server.sid})
     copy = "Keep the files: they are the only copy of what they have."
+    first = NextStep(
+        StepKind.WAIT,
+        voters,
+        f"Leave server {server.sid} stopped until servers {listed(voters)} serve without it: one answers `srvr`"
+        " with `Mode: leader`, and a quorum follows it.",
+    )
+    if not situation.has_quorum and not any(group.fate is WriteFate.LOST for group in doubts.groups):
+        order = ", then ".join(map(str, voters))
+        first = replace(
+            first,
+            kind=StepKind.START,
+            sentence=f"Leave server {server.sid} stopped. Start {order} where they do not run, and wait until they"
+            " serve without it: one answers `srvr` with `Mode: leader`, and a quorum follows it.",
+        )
     return (
-        NextStep(
-            StepKind.WAIT,
-            voters,
-            f"Leave server {server.sid} stopped until servers {listed(voters)} serve without it: one answers `srvr`"
-            " with `Mode: leader`, and a quorum follows it.",
-        ),
+        first,
         NextStep(
             StepKind.ERASE,
             (server.sid,),
             f"Move `version-2` of server {server.sid} to another place, and keep `myid`: {reason}. {copy}",
+            edits=() if server.disk is None else moves(server.disk),
         ),
         NextStep(StepKind.START, (server.sid,), f"Start server {server.sid}; its leader sends it a whole snapshot."),
+        check((server.sid,)),
     ), (f"Do not start server {server.sid} with an empty disk before the others serve.",)
 
 
@@ -205,13 +218,13 @@ def endangered_writes(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
         lost[-1].lacking,
         "The next election can drop transactions that a client may have the answer of.",
         tuple(on_a_line(group.sentence) for group in lost),
-        (_kept(situation, lost[-1]),),
+        (_history_kept(situation, lost[-1]),),
         (f"Do not start servers {listed(lost[-1].lacking)} with their present disks: they can elect a leader without"
          " these transactions.",),
     )  # fmt: skip
 
 
-def _kept(situation: Situation, group: Doubt) -> NextStep:
+def _history_kept(situation: Situation, group: Doubt) -> NextStep:
     """The step that keeps the transactions of a group in every election."""
     return recovery(
         situation,
@@ -245,7 +258,7 @@ def truncated_logs(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
                     server.sids,
                     "Ask the clients whether a write of that moment is missing; no disk shows it, if it is on none.",
                 ),
-                *(_kept(situation, group) for group in lost[-1:]),
+                *(_history_kept(situation, group) for group in lost[-1:]),
             ),
         )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind
+from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check
 from checker.diagnose.doubt import Doubts
+from checker.diagnose.edits import FileEdit, key_edits, member_edits, myid_edits, port_edits
+from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed, members_of
 from checker.rollout.inputs.folders import ServerFiles, settings
@@ -18,25 +20,33 @@ from spec.text import on_a_line
 
 def wrong_myid(situation: Situation, _: Doubts) -> Iterator[Cause]:
     """An id of two data directories, or of no member of the configuration."""
-    places: defaultdict[Sid, list[str]] = defaultdict(list)
+    places: defaultdict[Sid, list[ServerEvidence]] = defaultdict(list)
     for server in situation.servers:
         if server.disk is not None and server.disk.myid.value is not None:
-            places[server.disk.myid.value].append(server.place)
-    for sid, folders in sorted(places.items()):
-        if len(folders) > 1:
+            places[server.disk.myid.value].append(server)
+    for sid, servers in sorted(places.items()):
+        if len(servers) > 1:
+            folders = [on_a_line(server.place) for server in servers]
             yield Cause(
                 CauseKind.WRONG_MYID,
                 (sid,),
                 f"{len(folders)} data directories have the id {sid}.",
-                tuple(f"{on_a_line(folder)}: myid is {sid}" for folder in folders),
+                tuple(f"{folder}: myid is {sid}" for folder in folders),
                 (
-                    NextStep(StepKind.STOP, (sid,), f"Stop the servers of {' and '.join(map(on_a_line, folders))}."),
+                    NextStep(StepKind.STOP, (sid,), f"Stop the servers of {' and '.join(folders)}."),
                     NextStep(
                         StepKind.EDIT,
                         (sid,),
                         "Write into each myid the number of the `server.N` line with the address of its machine. If one"
                         " of the directories is a copy of the other, start it empty, with its own myid alone.",
+                        edits=tuple(edit for server in servers for edit in _former_id(situation, server)),
                     ),
+                    NextStep(
+                        StepKind.START,
+                        (sid,),
+                        f"Start them one after the other, that with id {sid} first; go on when the last one serves.",
+                    ),
+                    check((sid,), "each of them serves under its own id"),
                 ),
                 ("Do not start both: two servers with one id count as one in a quorum, and each connection replaces"
                  " the other's.",),
@@ -58,35 +68,65 @@ def wrong_myid(situation: Situation, _: Doubts) -> Iterator[Cause]:
                     (myid,),
                     "Write into myid the number of the `server.N` line with the address of this machine; or, if the"
                     f" server is new, add `server.{myid}` by a roll-out that is checked (`python -m checker rollout`).",
+                    edits=_former_id(situation, server),
                 ),
+                NextStep(StepKind.START, (myid,), f"Start the server of {on_a_line(server.place)} with its new id."),
+                check((myid,), "it serves under its new id"),
             ),
             ("Do not take the id of a server that has run elsewhere: what it has acknowledged is not on this disk.",),
         )
 
 
+def _former_id(situation: Situation, server: ServerEvidence) -> tuple[FileEdit, ...]:
+    """The edit that gives a server the id of its earlier starts, if a member has that id, and no other disk has it."""
+    former, view = server.log.former_sid if server.log is not None else None, server.view or situation.common_view
+    if former is None or view is None or former not in view.members or former in situation.by_sid:
+        return ()
+    return myid_edits(server, former)
+
+
 def ids_renamed(situation: Situation, _: Doubts) -> Iterator[Cause]:
-    """A disk whose server had another id before."""
-    for server in situation.servers:
-        sid = server.disk.myid.value if server.disk is not None else None
-        former = server.log.former_sid if server.log is not None else None
-        if sid is None or former is None or former == sid:
-            continue
-        yield Cause(
-            CauseKind.IDS_RENAMED,
-            (sid,),
-            f"The disk of server {sid} was that of server {former}.",
-            (f"{on_a_line(server.place)}: myid is {sid}, and an earlier start in its log has myid {former}",),
-            (
-                NextStep(StepKind.STOP, (sid,), f"Stop server {sid}."),
-                NextStep(
-                    StepKind.EDIT,
-                    (sid,),
-                    f"Give the machine its former id {former} again, in myid and in the `server.N` lines of all files.",
-                ),
+    """Disks whose servers had other ids before."""
+    former = {
+        server.disk.myid.value: (server, server.log.former_sid)
+        for server in situation.servers
+        if server.disk is not None and server.disk.myid.value is not None
+        if server.log is not None and server.log.former_sid not in (None, server.disk.myid.value)
+    }
+    ids = [sid for _, sid in former.values() if sid is not None]
+    if not former:
+        return
+    sids = tuple(sorted(former))
+    edits: list[FileEdit] = []
+    kept = {files.text: files for sid, files in situation.files.items() if sid not in former}
+    if len(set(ids)) == len(ids) and not set(ids) & (situation.by_sid.keys() - former.keys()):
+        for server, sid in former.values():
+            edits += myid_edits(server, sid) if sid is not None else ()
+            if server.files is not None and len({files.config.servers for files in kept.values()}) == 1:
+                edits += member_edits(server.files, next(iter(kept.values())))
+    names = ", ".join(f"{on_a_line(former[sid][0].place)} as server {former[sid][1]}" for sid in sids)
+    yield Cause(
+        CauseKind.IDS_RENAMED,
+        sids,
+        "; ".join(f"The disk of server {sid} was that of server {former[sid][1]}" for sid in sids) + ".",
+        tuple(
+            f"{on_a_line(server.place)}: myid is {sid}, and an earlier start in its log has myid {before}"
+            for sid, (server, before) in sorted(former.items())
+        ),
+        (
+            NextStep(StepKind.STOP, sids, f"Stop servers {listed(sids)}."),
+            NextStep(
+                StepKind.EDIT,
+                sids,
+                f"Give the machines their former ids again, in myid and in the `server.N` lines of all files: {names}.",
+                edits=tuple(edits),
             ),
-            ("Do not let it vote under the new id: its acknowledgements and its accepted epoch belong to the former"
-             " one.",),
-        )  # fmt: skip
+            NextStep(StepKind.START, sids, "Start them one after the other, and go on when the last one serves."),
+            check(sids, "each of them serves under its former id"),
+        ),
+        ("Do not let them vote under the new ids: their acknowledgements and accepted epochs belong to the former"
+         " ones.",),
+    )  # fmt: skip
 
 
 def bad_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
@@ -116,6 +156,8 @@ def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
             continue
         runs = server.running is not None and members_of(server.running) != members_of(server.files.view)
         origin = "its answer" if runs else on_a_line(server.files.origin)
+        alike = (one for one, seen in situation.views.items() if members_of(seen) == members_of(common))
+        model = next((one for one in alike if one in situation.files), None)
         pair = situation.disjoint
         danger = (
             f"Servers {listed(pair.a)} and servers {listed(pair.b)} are quorums that share no server: two leaders can"
@@ -135,7 +177,12 @@ def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
                 danger,
             ),
             (
-                NextStep(StepKind.EDIT, (sid,), f"Give server {sid} the file of the others; do not start it yet."),
+                NextStep(
+                    StepKind.EDIT,
+                    (sid,),
+                    f"Give server {sid} the file of the others; do not start it yet.",
+                    edits=member_edits(server.files, situation.files[model]) if model is not None else (),
+                ),
                 NextStep(
                     StepKind.LOOK,
                     (sid,),
@@ -167,8 +214,14 @@ def swapped_ports(situation: Situation, _: Doubts) -> Iterator[Cause]:
                         f"servers {listed(owners)} have {election_port}:{quorum_port}",
                     ),
                     (
-                        NextStep(StepKind.EDIT, (owner,), f"Correct server.{sid} in the file of server {owner}."),
+                        NextStep(
+                            StepKind.EDIT,
+                            (owner,),
+                            f"Correct server.{sid} in the file of server {owner}.",
+                            edits=port_edits(situation.files[owner], sid),
+                        ),
                         NextStep(StepKind.RESTART, (owner,), f"Restart server {owner} alone, until it serves."),
+                        check((owner,)),
                     ),
                     ("Do not restart any other server before that one serves.",),
                 )
@@ -218,6 +271,7 @@ def mixed_tls(situation: Situation, _: Doubts) -> Iterator[Cause]:
                 smaller,
                 "Restart these servers, one after the other.",
             ),
+            check(smaller),
         ),
     )
 
@@ -227,9 +281,11 @@ def mixed_reconfig(situation: Situation, _: Doubts) -> Iterator[Cause]:
     sides = _sides(situation, lambda files: files.config.reconfig_enabled)
     if len(sides) < 2 or any(server.answers is not None and server.disk is None for server in situation.servers):
         return
+    smaller = _smaller(sides)
+    value = next(value for value, sids in sides.items() if tuple(sids) != smaller)
     yield Cause(
         CauseKind.RECONFIG_MIXED,
-        _smaller(sides),
+        smaller,
         "reconfigEnabled is true at some servers only.",
         tuple(
             f"reconfigEnabled={str(value).lower()} at servers {listed(sids)}" for value, sids in sorted(sides.items())
@@ -237,9 +293,21 @@ def mixed_reconfig(situation: Situation, _: Doubts) -> Iterator[Cause]:
         (
             NextStep(
                 StepKind.EDIT,
-                _smaller(sides),
-                "Give all servers the same value, and restart those that change, one after the other.",
+                smaller,
+                f"Write reconfigEnabled={str(value).lower()} into the files of servers {listed(smaller)}, as the others"
+                " have it.",
+                edits=tuple(
+                    edit
+                    for sid in smaller
+                    for edit in key_edits(situation.files[sid], "reconfigEnabled", str(value).lower())
+                ),
             ),
+            NextStep(
+                StepKind.RESTART,
+                smaller,
+                f"Restart servers {listed(smaller)}, one after the other; a leader is the last.",
+            ),
+            check(smaller),
         ),
         ("Do not send `reconfig` before all have the same value.",),
     )

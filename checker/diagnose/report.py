@@ -162,7 +162,9 @@ def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield ""
     yield "What to do"
     steps = tuple(first_steps(diagnosis.causes))
-    yield from (f"  {number}. {on_a_line(step.sentence)}" for number, step in enumerate(steps, start=1))
+    for number, step in enumerate(steps, start=1):
+        yield f"  {number}. {on_a_line(step.sentence)}"
+        yield from (f"       {on_a_line(line)}" for edit in step.edits for line in edit.lines)
     if not steps:
         yield "  Nothing, by this evidence."
     if (later := len({cause.kind for cause in diagnosis.causes}) - 1) > 0:
@@ -250,6 +252,7 @@ def _step(step: NextStep) -> dict[str, Any]:
         "servers": step.servers,
         "sentence": step.sentence,
         "command": step.command or None,
+        "edits": [edit.data for edit in step.edits],
     }
 
 

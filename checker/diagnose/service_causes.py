@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, compare_sides
+from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check, compare_sides
 from checker.diagnose.doubt import Doubts, sides_text
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed
@@ -77,6 +77,9 @@ def _stopped(servers: tuple[Sid, ...], sentence: str, lines: tuple[str, ...]) ->
         servers,
         sentence,
         lines,
-        (NextStep(StepKind.START, servers, f"Start servers {listed(servers)}; their disks stay as they are."),),
+        (
+            NextStep(StepKind.START, servers, f"Start servers {listed(servers)}; their disks stay as they are."),
+            check(servers),
+        ),
         ("Do not make the running servers an ensemble of their own before the others are lost for good.",),
     )

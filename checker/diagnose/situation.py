@@ -44,6 +44,12 @@ class Situation:
 
     servers: tuple[ServerEvidence, ...]
 
+    def newest_first(self, sids: Iterable[Sid]) -> tuple[Sid, ...]:
+        """Servers in the order of a start: the one that wins an election first; those without a disk here last."""
+        disks = {sid: server.disk for sid, server in self.by_sid.items() if server.disk is not None}
+        votes = {sid: (disk.current.value or 0, disk.last_zxid) for sid, disk in disks.items()}
+        return tuple(sorted(sorted(sids), key=lambda sid: votes.get(sid, (-1, 0)), reverse=True))
+
     # Files.
 
     @cached_property

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from checker.cli.main import main
-from checker.diagnose.cause import StepKind
+from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind
 from checker.diagnose.doubt import WriteFate, sides_text
 from checker.diagnose.evidence import evidence
 from checker.diagnose.messages import LONGEST, LogKind, read_log
@@ -249,7 +249,7 @@ def test_one_disk_of_three_alone_says_nothing_for_certain(incident: Incident) ->
 def test_the_answer_for_machines_has_the_steps(incident: Incident, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(incident("log-gap-3.4")), "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
-    assert [step["action"] for step in answer["steps"]] == ["wait", "erase", "start"]
+    assert [step["action"] for step in answer["steps"]] == ["start", "erase", "start", "wait"]
     assert answer["causes"][0]["name"] == "log-gap"
 
 
@@ -369,3 +369,97 @@ def test_the_newest_operations_in_doubt_are_listed(tmp_path: Path) -> None:
     (doubt,) = diagnosed(tmp_path).doubts.groups
     assert (doubt.first, doubt.count, doubt.fate) == (make_zxid(1, 6), 25, WriteFate.OPEN)
     assert doubt.changes == tuple(f"delete /n{counter}" for counter in range(21, 31))
+
+
+def write_log(home: Path, *sids: Sid) -> None:
+    """A log of a server that has started with these ids."""
+    lines = (f"2026-11-29 07:09:00,017 [myid:{sid}] - INFO  [main:o.a.z.s.q.QuorumPeer@1] - x\n" for sid in sids)
+    (home / "zookeeper.log").write_text("".join(lines))
+
+
+def carry_out(steps: Iterable[NextStep]) -> None:
+    """Make the edits of steps, as a program does that refuses a file which has changed."""
+    for edit in (edit.data for step in steps for edit in step.edits):
+        if "rename" in edit:
+            Path(edit["rename"]).rename(edit["to"])
+        else:
+            assert Path(edit["file"]).read_text() == edit["before"]
+            Path(edit["file"]).write_text(edit["after"])
+
+
+def ends_in_service(cause: Cause) -> bool:
+    """Whether the steps of a cause end with the start of servers, and with what to look at."""
+    kinds = [step.kind for step in cause.steps]
+    return kinds[-2] in (StepKind.START, StepKind.RESTART) and kinds[-1] is StepKind.WAIT
+
+
+@pytest.mark.parametrize("name", ["swapped-ports", "wrong-myid-unknown", "trunc-after-snap", "log-gap-3.4"])
+def test_the_edits_of_a_real_incident_remove_its_cause(incident: Incident, name: str) -> None:
+    folder = incident(name)
+    cause = diagnosed(folder).causes[0]
+    assert ends_in_service(cause)
+    carry_out(cause.steps)
+    assert cause.kind not in [other.kind for other in diagnosed(folder).causes]
+
+
+def test_an_exchange_of_ids_is_taken_back(tmp_path: Path) -> None:
+    """The machines of 2 and 3 have exchanged their ids; the file of 1 has the members of before."""
+    for place, myid in ((1, 1), (2, 3), (3, 2)):
+        home = tmp_path / str(place)
+        write_server(home, myid, (1, 2))
+        write_log(home, *((place, myid) if place != myid else (myid,)))
+        if place != myid:
+            text = (home / "zoo.cfg").read_text()
+            (home / "zoo.cfg").write_text(text.replace("=b:", "=x:").replace("=c:", "=b:").replace("=x:", "=c:"))
+    before = (tmp_path / "1" / "zoo.cfg").read_text()
+    (cause,) = (cause for cause in diagnosed(tmp_path).causes if cause.kind is CauseKind.IDS_RENAMED)
+    assert cause.servers == (2, 3)
+    assert ends_in_service(cause)
+    carry_out(cause.steps)
+    for place in (1, 2, 3):
+        assert (tmp_path / str(place) / "data" / "myid").read_text() == f"{place}\n"
+        assert sorted((tmp_path / str(place) / "zoo.cfg").read_text().split()) == sorted(before.split())
+
+
+def test_the_second_server_with_an_id_gets_its_former_one(tmp_path: Path) -> None:
+    for place, ids in ((1, (1,)), (2, (2,)), (3, (3, 2))):
+        write_server(tmp_path / str(place), ids[-1], (1, 2))
+        write_log(tmp_path / str(place), *ids)
+    cause = diagnosed(tmp_path).causes[0]
+    assert (cause.kind, cause.servers) == (CauseKind.WRONG_MYID, (2,))
+    assert ends_in_service(cause)
+    carry_out(cause.steps)
+    assert [(tmp_path / str(place) / "data" / "myid").read_text() for place in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
+
+
+def test_an_id_that_no_log_shows_is_left_to_the_operator(tmp_path: Path) -> None:
+    for place, myid in ((1, 1), (2, 2), (3, 2)):
+        write_server(tmp_path / str(place), myid, (1, 2))
+    cause = diagnosed(tmp_path).causes[0]
+    assert cause.kind is CauseKind.WRONG_MYID
+    assert not any(step.edits for step in cause.steps)
+
+
+def test_the_smaller_side_gets_the_value_of_the_others(tmp_path: Path) -> None:
+    for sid, value in ((1, "false"), (2, "true"), (3, "true")):
+        write_server(tmp_path / str(sid), sid, (1, 2))
+        with (tmp_path / str(sid) / "zoo.cfg").open("a") as file:
+            file.write(f"reconfigEnabled={value}")
+    (cause,) = diagnosed(tmp_path).causes
+    assert (cause.kind, cause.servers) == (CauseKind.RECONFIG_MIXED, (1,))
+    assert ends_in_service(cause)
+    carry_out(cause.steps)
+    assert not diagnosed(tmp_path).causes
+    assert (tmp_path / "1" / "zoo.cfg").read_text() == (tmp_path / "2" / "zoo.cfg").read_text() + "\n"
+
+
+def test_an_edit_of_an_old_file_has_the_members_of_the_others(tmp_path: Path) -> None:
+    for sid in (1, 2, 3):
+        write_server(tmp_path / str(sid), sid, (1, 2))
+    path = tmp_path / "3" / "zoo.cfg"
+    path.write_text(path.read_text().replace("server.2=b:2888:3888\n", "") + "snapCount=7\n")
+    (cause,) = diagnosed(tmp_path).causes
+    assert cause.kind is CauseKind.OLD_FILE
+    carry_out(cause.steps)
+    assert not diagnosed(tmp_path).causes
+    assert "snapCount=7" in path.read_text()
