@@ -10,8 +10,8 @@ from checker.command import Command, say
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "exit codes: 0 a quorum serves and no cause was found, 1 a cause is named, 20 the evidence does not say,"
-        " 151 an input cannot be used, 2 bad command line."
+        "exit codes: 0 a quorum and each asked server serve, no cause was found, 1 a cause is named, 20 the evidence"
+        " does not say, 151 an input cannot be used, 2 bad command line."
     )
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",

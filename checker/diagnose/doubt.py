@@ -8,6 +8,7 @@ Rules of this module:
 
 - Both answers hold for one view of all servers. If views differ, or a change of members is pending, the answer is
   the reason alone.
+- A server that follows a leader with a quorum has all up to the zxid that it answers; a copy of its disk is older.
 - A disk that was not shown may have any transaction or none: it counts for the worse. So does a damaged disk at the
   transactions that it may have had and lost, and the disk of a server that has cut its log back before them.
 - A disk may be erased only if the whole disks of the others contain a quorum. Each quorum that acknowledged a
@@ -123,16 +124,18 @@ class ComparedDisk:
     """A disk of the evidence, for the comparison with the others.
 
     `vote` is what decides an election: the current epoch, and the last zxid. A transaction between the ends of one of
-    the `spans`, and not among the records, was never part of the history of this disk.
+    the `spans`, and not among the records, was never part of the history of this disk. Its server serves up to the zxid
+    `served` now, whatever the copy has.
     """
 
     sid: Sid
     claim: DiskClaim
     vote: tuple[int, int]
     spans: tuple[tuple[int, int], ...]
+    served: int = 0
 
     @classmethod
-    def of(cls, number: int, disk: SurvivingDisk, sid: Sid) -> ComparedDisk:
+    def of(cls, number: int, disk: SurvivingDisk, sid: Sid, served: int) -> ComparedDisk:
         """The disk whose place among all disks is `number`."""
         survey, claim = disk.survey, disk.claim(number)
         last = survey.reading.last
@@ -140,7 +143,7 @@ class ComparedDisk:
         saves = [base.zxid for base in claim.bases if not base.is_empty]
         starts = [max((zxid for zxid in saves if follows(run.first, zxid)), default=run.first) for run in survey.runs]
         spans = tuple((start, run.last) for start, run in zip(starts, survey.runs, strict=True))
-        return cls(sid, claim, (epoch, last), spans)
+        return cls(sid, claim, (epoch, last), spans, served)
 
     def skips(self, piece: Piece) -> bool:
         """Whether the transactions of a piece that others have were never part of the history of this disk."""
@@ -160,7 +163,10 @@ def doubts(situation: Situation) -> Doubts:
         SurvivingDisk(Directory(server.place, Path(disk.data_dir), Path(disk.log_dir), sid), disk, sid)
         for sid, server, disk in servers
     ]
-    disks = [ComparedDisk.of(number, disk, servers[number][0]) for number, disk in enumerate(surviving)]
+    served = _served(situation)
+    disks = [
+        ComparedDisk.of(number, surviving[number], sid, served.get(sid, 0)) for number, (sid, *_) in enumerate(servers)
+    ]
     splits = {zxid for disk in disks for zxid in (*disk.claim.snapshots, *(base.zxid for base in disk.claim.bases))}
     changes = NewestChanges(records_of(surviving), splits)
     histories = Histories([disk.claim for disk in disks], changes)
@@ -219,12 +225,22 @@ def _having(piece: Piece, disks: Sequence[ComparedDisk]) -> frozenset[Sid]:
     """The servers whose disk has a piece, in its log or in a snapshot."""
     (holders,) = piece.sides  # the caller has refused histories that differ
     return frozenset(
-        disk.sid for number, disk in enumerate(disks) if number in holders or disk.claim.covered >= piece.first
+        disk.sid
+        for number, disk in enumerate(disks)
+        if number in holders or disk.claim.covered >= piece.first or disk.served >= piece.last
     )
 
 
 def _have_all(piece: Piece, disks: Sequence[ComparedDisk]) -> bool:
     return len(_having(piece, disks)) == len(disks)
+
+
+def _served(situation: Situation) -> Mapping[Sid, int]:
+    """The zxid up to which each server of a leader with a quorum serves: a copy of its disk may be older."""
+    if not situation.has_quorum or len(situation.leaders) != 1:
+        return {}
+    answers = {sid: situation.by_sid[sid].answers for sid in situation.serving}
+    return {sid: answer.zxid for sid, answer in answers.items() if answer is not None and answer.zxid is not None}
 
 
 def _cuts(situation: Situation) -> Mapping[Sid, int]:

@@ -15,7 +15,7 @@ from typing import Any
 from checker.command import ExitCode
 from checker.diagnose.cause import Cause, NextStep
 from checker.diagnose.causes import causes
-from checker.diagnose.doubt import Doubts, doubts, sides_text
+from checker.diagnose.doubt import Doubts, WriteFate, doubts, sides_text
 from checker.diagnose.evidence import ServerEvidence, evidence
 from checker.diagnose.situation import Situation, listed, members_of
 from checker.printable import capital
@@ -37,10 +37,15 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0: a quorum serves, and no cause was found; 1: a cause is named; 20: the evidence does not say."""
+        """0: all that was asked serves with a quorum, and no cause was found; 1: a cause is named; 20: not known."""
         if self.causes:
             return ExitCode.UNEXPECTED
-        return ExitCode.PASSED if self.situation.has_quorum else ExitCode.INCOMPLETE
+        return ExitCode.INCOMPLETE if self.outside or not self.situation.has_quorum else ExitCode.PASSED
+
+    @property
+    def outside(self) -> tuple[ServerEvidence, ...]:
+        """The servers that were asked and do not serve."""
+        return (*self.situation.looking, *self.situation.silent)
 
 
 def diagnose(inputs: Iterable[str]) -> Diagnosis:
@@ -78,12 +83,12 @@ def _service(situation: Situation) -> str:
         return "No address was given, so nothing is known of running servers."
     followers = [sid for sid in situation.serving if sid not in situation.leaders]
     leaders = [
-        f"Server {sid} leads"
+        f"server {sid} leads"
         + (f" by its file (voters {listed(situation.views[sid].voters)})" if sid in situation.views else "")
         + _synced(situation.by_sid[sid])
         for sid in situation.leaders
     ]
-    parts = leaders or ["No server leads"]
+    parts = leaders or ["no server leads"]
     if followers:
         parts.append(f"{listed(followers)} {'follows' if len(followers) == 1 else 'follow'}")
     parts += [f"{server.name} runs and does not serve" for server in situation.looking]
@@ -94,7 +99,8 @@ def _service(situation: Situation) -> str:
         if leader not in situation.leaders
     ]
     quorum = {True: "There is a quorum.", False: "There is no quorum.", None: "Whether there is a quorum is not known."}
-    return f"{', '.join(parts)}. {quorum[situation.has_quorum]}"
+    verdict = quorum[situation.has_quorum] if len(situation.leaders) < 2 else "More than one leader may have a quorum."
+    return f"{capital(', '.join(parts))}. {verdict}"
 
 
 def _synced(leader: ServerEvidence) -> str:
@@ -166,7 +172,7 @@ def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"  {number}. {on_a_line(step.sentence)}"
         yield from (f"       {on_a_line(line)}" for edit in step.edits for line in edit.lines)
     if not steps:
-        yield "  Nothing, by this evidence."
+        yield from _without_steps(diagnosis)
     if (later := len({cause.kind for cause in diagnosis.causes}) - 1) > 0:
         yield f"  Then run the diagnosis again: {later} more {'cause is' if later == 1 else 'causes are'} named above."
     for sentence in dict.fromkeys(line for cause in diagnosis.causes for line in cause.never):
@@ -174,6 +180,16 @@ def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
     if unknown := list(missing(diagnosis)):
         yield ""
         yield f"Not given: {'; '.join(unknown)}."
+
+
+def _without_steps(diagnosis: Diagnosis) -> Iterator[str]:
+    """The sentences where no cause gives a step: nothing to do, or the inputs to ask again with."""
+    situation, outside = diagnosis.situation, diagnosis.outside
+    if situation.has_quorum and not outside:
+        yield "  Nothing, by this evidence."
+        return
+    names = on_a_line(", ".join(server.name for server in outside) or "each server")
+    yield f"  Not known yet. Erase nothing. Ask again with a folder of {names}: zoo.cfg, data directory, log."
 
 
 def first_steps(named: Iterable[Cause]) -> Iterator[NextStep]:
@@ -190,6 +206,8 @@ def _loss(answer: Doubts) -> Iterator[str]:
         yield f"  Not known: {answer.unanswered}."
     elif not (answer.groups or answer.unseen):
         yield "  Nothing: every transaction is on all of these disks, and every quorum has one of them."
+    elif not answer.unseen and all(doubt.fate is WriteFate.KEPT for doubt in answer.groups):
+        yield "  Nothing, while the disks stay as they are. Some disks lack transactions that every election keeps:"
     for missing in answer.unseen:
         number = "any number of" if missing.count is None else str(missing.count)
         end = "" if missing.before is None else f" and before {zxid_text(missing.before)}"

@@ -27,7 +27,10 @@ def two_leaders(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
     if doubts.differing:
         lines.append(f"the disks differ: {sides_text(doubts.differing)}")
     elif (pair := situation.disjoint) is not None:
-        lines.append(f"servers {listed(pair.a)} and servers {listed(pair.b)} are quorums that share no server")
+        lines.append(
+            f"by these configurations, servers {listed(pair.a)} and servers {listed(pair.b)} can be quorums that share"
+            " no server"
+        )
     yield Cause(
         CauseKind.TWO_LEADERS,
         leaders,
@@ -66,7 +69,7 @@ def no_quorum(situation: Situation, _: Doubts) -> Iterator[Cause]:
         if isinstance(server.live, NoAnswerError)
     ]
     sentence = f"No quorum runs: no answer from servers {listed(silent)}. The voters are {listed(view.voters)}."
-    seeking = [f"servers {listed(looking)} run and look for a leader"] if looking else []
+    seeking = [f"no leader is found by servers {listed(looking)}, which run"] if looking else []
     yield _stopped(silent, sentence, (*faults, *seeking))
 
 

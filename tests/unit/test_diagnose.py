@@ -21,6 +21,7 @@ from checker.diagnose.evidence import evidence
 from checker.diagnose.messages import LONGEST, LogKind, read_log
 from checker.diagnose.report import Diagnosis, also_seen, diagnose, text_lines
 from checker.recover.evidence import directories_in
+from checker.rollout.inputs.live import LiveServer, NoAnswerError, Silence
 from refimpl.disk import epochs, snapshot
 from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
@@ -181,6 +182,38 @@ def test_a_server_that_cut_its_log_may_have_acknowledged_what_was_behind(inciden
     assert (doubt.having, doubt.fate) == ((3,), WriteFate.LOST)
     (step,) = (step for step in answer.causes[0].steps if step.kind is StepKind.RECOVER)
     assert step.command[-2] == "--keep" and step.command[-1].endswith("/3")
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, zxids: dict[Sid, int], *others: NoAnswerError) -> None:
+    """Servers that serve up to these zxids, the last one as the leader, and addresses without an answer."""
+    members = tuple(f"server.{sid}={host}:2888:3888:participant" for sid, host in ((1, "a"), (2, "b"), (3, "c")))
+    servers = [
+        LiveServer(f"{sid}:2181", sid, {}, members, "leader" if sid == max(zxids) else "follower", "3.9.5", zxid)
+        for sid, zxid in zxids.items()
+    ]
+    monkeypatch.setattr("checker.diagnose.evidence.answers_of", lambda _: [*servers, *others])
+
+
+def test_a_running_server_has_more_than_an_older_copy_of_its_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for sid, counters in ((1, (1,)), (2, (1, 2)), (3, (1, 2, 3))):
+        write_server(tmp_path / str(sid), sid, counters)
+    assert {doubt.fate for doubt in diagnosed(tmp_path).doubts.groups} == {WriteFate.KEPT, WriteFate.OPEN}
+    answering(monkeypatch, {1: make_zxid(1, 3), 2: make_zxid(1, 3), 3: make_zxid(1, 3)})
+    assert diagnosed(tmp_path, "a:2181").doubts.groups == ()
+    answering(monkeypatch, {1: make_zxid(1, 1), 3: make_zxid(1, 3)})
+    assert [doubt.having for doubt in diagnosed(tmp_path, "a:2181").doubts.groups] == [(2, 3), (3,)]
+
+
+def test_a_server_that_is_asked_and_does_not_serve_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = NoAnswerError(Silence.UNREACHABLE, "b:2181", "it cannot be reached: connection refused", "start it")
+    answering(monkeypatch, {1: 5, 3: 5})
+    assert diagnosed("a:2181").exit_code == 0
+    answering(monkeypatch, {1: 5, 3: 5}, silent)
+    answer = diagnosed("a:2181")
+    assert (answer.situation.has_quorum, answer.exit_code) == (True, 20)
+    assert any("Ask again with a folder of the server in b:2181" in line for line in text_lines(answer))
 
 
 def test_stopped_servers_are_not_to_start_where_the_next_election_drops_a_write(tmp_path: Path) -> None:
