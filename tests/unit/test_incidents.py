@@ -79,16 +79,22 @@ def test_an_id_leads_to_the_machines_that_have_it(tmp_path: Path, monkeypatch: p
 
 def test_steps_change_the_files_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     servers = restored(tmp_path, monkeypatch)
-    execution = Execution(servers, FILES, tmp_path)
-    execution.do({"action": "edit", "servers": [2], "file": "zoo.cfg", "set": {"clientPort": "2182", "tickTime": "9"}})
-    execution.do({"action": "edit", "servers": [2], "file": "myid", "set": {"": "3"}})
+    execution = Execution(servers, FILES, tmp_path / "folder")
+    config = tmp_path / "folder" / "2" / "zoo.cfg"
+    text = config.read_text()
+    edits = [
+        {"file": str(config), "before": text, "after": f"{text}tickTime=9\n"},
+        {"file": str(config.parent / "data" / "myid"), "before": "2\n", "after": "3\n"},
+    ]
+    execution.do({"action": "edit", "servers": [2], "edits": edits})
     execution.do({"action": "erase", "servers": [2]})
-    text = (servers.home(2) / "zoo.cfg").read_text()
-    assert "clientPort=2182\ntickTime=9\n" in text and "clientPort=2181" not in text
+    lines = (servers.home(2) / "zoo.cfg").read_text().splitlines()
+    assert (lines[0], lines[-1]) == (f"dataDir={servers.home(2)}/data", "tickTime=9")
     assert (servers.data(2) / "myid").read_text() == "3\n"
+    assert config.read_text() == text
     assert not servers.disk(2).exists()
     assert (servers.data(2) / "away-1" / "log.100000001").read_bytes() == b"ZKLG"
-    assert execution.names == ["edit 2", "edit 2", "erase 2"]
+    assert execution.names == ["edit 2", "erase 2"]
 
 
 @pytest.mark.parametrize(
@@ -96,14 +102,17 @@ def test_steps_change_the_files_of_a_server(tmp_path: Path, monkeypatch: pytest.
     [
         {"action": "erase", "servers": [5]},
         {"action": "explode", "servers": [2]},
-        {"action": "edit", "servers": [2], "file": "../../other", "set": {"a": "b"}},
+        {"action": "edit", "servers": [2], "edits": [{"file": "../../other", "before": "", "after": "b"}]},
+        {"action": "edit", "servers": [2], "edits": [{"file": "{folder}/2/zoo.cfg", "before": "x", "after": "y"}]},
     ],
 )
 def test_a_step_that_cannot_be_taken_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: dict[str, Any]
 ) -> None:
+    for edit in step.get("edits", ()):
+        edit["file"] = edit["file"].replace("{folder}", f"{tmp_path}/folder")
     with pytest.raises(AdviceError):
-        Execution(restored(tmp_path, monkeypatch), FILES, tmp_path).do(step)
+        Execution(restored(tmp_path, monkeypatch), FILES, tmp_path / "folder").do(step)
 
 
 TRUTH = {

@@ -109,7 +109,11 @@ class Execution:
     def do(self, step: Mapping[str, Any]) -> None:
         """Carry out one step, at one server after the other. Raises AdviceError if it is not one, and ServerError."""
         action, sids = step["action"], [machine for sid in step["servers"] for machine in self._homes(sid)]
-        if action == "look" or not sids:
+        if action == "edit" and step.get("edits"):
+            self.names.append(f"edit {', '.join(map(str, sids))}")
+            for edit in step["edits"]:
+                self._apply(edit)
+        elif action == "look" or not sids:
             self.names.append(str(action))
         elif action == "recover":
             self._recover(sids, step)
@@ -141,8 +145,8 @@ class Execution:
                 self._start(sid)
             case "erase":
                 self.erase(sid)
-            case "edit":
-                self._edit(sid, step)
+            case "edit":  # it is left to the operator
+                self._repair(sid)
             case _:
                 raise AdviceError(f"no step has the action {action!r}: {step}")
 
@@ -179,13 +183,25 @@ class Execution:
         """A printed command with the folders of the servers for their copies. Raises AdviceError without one."""
         if tuple(words[:3]) != ("python", "-m", "checker"):
             raise AdviceError(f"a step that makes new disks has no command: {' '.join(words) or 'none'}")
-        places = {str(self._folder / str(sid)): str(self._servers.home(sid)) for sid in self._servers.sids}
+        return [sys.executable, *(self._place(word)[0] for word in words[1:])]
 
-        def moved(word: str) -> str:
-            copy = next((copy for copy in places if f"{word}/".startswith(f"{copy}/")), "")
-            return places.get(copy, "") + word.removeprefix(copy)
+    def _place(self, word: str) -> tuple[str, Sid | None]:
+        """A path in a copy as that of its server, with the server; another word as it is."""
+        for sid in self._servers.sids:
+            copy = str(self._folder / str(sid))
+            if f"{word}/".startswith(f"{copy}/"):
+                return f"{self._servers.home(sid)}{word.removeprefix(copy)}", sid
+        return word, None
 
-        return [sys.executable, *map(moved, words[1:])]
+    def _apply(self, edit: Mapping[str, Any]) -> None:
+        """Write a file as an edit says. Raises AdviceError for one that has another text than the edit expects."""
+        place, sid = self._place(edit["file"])
+        if sid is None:
+            raise AdviceError(f"an edit is of {place}, which is no file of a server")
+        before, after = (edit[name].replace(HOME, str(self._servers.home(sid))) for name in ("before", "after"))
+        if Path(place).read_text(encoding="utf-8") != before:
+            raise AdviceError(f"an edit expects another text of {place}")
+        Path(place).write_text(after, encoding="utf-8")
 
     def erase(self, sid: Sid) -> None:
         """Stop a server, and move its disk away; its id stays."""
@@ -206,24 +222,6 @@ class Execution:
     def _wait(self, sid: Sid) -> None:
         with contextlib.suppress(ServerError):
             self._servers.wait_serving((sid,), SERVE_SECONDS)
-
-    def _edit(self, sid: Sid, step: Mapping[str, Any]) -> None:
-        """Write the keys that a step names; without keys, correct the files as the operator would."""
-        values = step.get("set")
-        if not values:
-            self._repair(sid)
-            return
-        name = step["file"]
-        if name not in ("zoo.cfg", "myid"):
-            raise AdviceError(f"a step writes keys into {name}, which has none")
-        file = self._file(sid, name)
-        if "" in values:
-            file.write_text(f"{values['']}\n", encoding="utf-8")
-            return
-        text = file.read_text(encoding="utf-8")
-        for key, value in values.items():
-            text = re.sub(rf"^{re.escape(key)}=.*\n?", "", text, flags=re.MULTILINE) + f"{key}={value}\n"
-        file.write_text(text, encoding="utf-8")
 
     def _repair(self, sid: Sid) -> None:
         for name, text in self._repairs.get(sid, {}).items():

@@ -9,7 +9,7 @@ Rules of this module:
 - Servers that were left running must have what was acknowledged until now, and restored ones what was acknowledged
   before the copy of their disks.
 - The question has the folder, and the addresses of all servers where one of them runs.
-- An edit that the answer leaves to the operator is done as the incident says (`repairs`).
+- An edit is made as the answer prints it; one that it leaves to the operator is made as the incident says (`repairs`).
 - A server that may be erased is erased on servers with the files and disks of the captured folder, by the steps of the
   cause that permits it, in their order.
 - Restored servers start as they ran: first those that served, then the others.
@@ -240,6 +240,8 @@ def row(judgement: Judgement) -> str:
         rest.append(f"stopped in the end: {', '.join(map(str, judgement.stopped))}")
     steps = ", ".join(judgement.steps) or "no step"
     if judgement.lost:
-        bound = "any number" if judgement.bound >= ANY else str(judgement.bound)
+        bound = (
+            "any number" if judgement.bound >= ANY else "not known how many" if judgement.before else judgement.bound
+        )
         rest.append(f"{judgement.lost} lost, {bound} may be")
     return f"{judgement.incident}: {named}, {judgement.seconds} s, {steps}: {'; '.join(rest) or 'nothing lost'}"
