@@ -308,8 +308,8 @@ def restored_data(situation: Situation, _: Doubts) -> Iterator[Cause]:
     yield Cause(
         CauseKind.RESTORE_UNDONE,
         tuple(sid for server, _ in logs for sid in server.sids),
-        "A snapshot was restored by the AdminServers, which keep the restored data in memory alone. Once the leader of"
-        " then has stopped, the data is that of before (finding I).",
+        "A snapshot was restored by the AdminServers, which keep the restored data in memory alone. Once their leader"
+        " has stopped, the data is that of before (finding I).",
         tuple(on_a_line(log.line(LogKind.RESTORED)) for _, log in logs),
         (
             NextStep(StepKind.STOP, (), "Stop all clients: another restore undoes what they write now."),

@@ -42,6 +42,7 @@ from spec.quorum import Sid, View
 from spec.text import excerpt, required_integer
 from spec.txn import epoch_of, zxid_text
 
+TWINS = "two data directories have one id, or one has none"
 RESTORED = (
     "the AdminServer has restored a snapshot, and what was acknowledged after that is in no data directory. The missing"
     " input is the newest log file that was moved away before the restore: the servers wrote on into it"
@@ -181,6 +182,8 @@ def doubts(situation: Situation) -> Doubts:
         return Doubts(unanswered="two disks have different histories", differing=differing, foreign=foreign)
     if any(server.log is not None and LogKind.RESTORED in server.log.kinds for server in situation.servers):
         return Doubts(unanswered=RESTORED)
+    if situation.has_twins:
+        return Doubts(unanswered=TWINS)
     if not (candidates := histories.candidates()):
         return Doubts(unanswered="no disk has a whole history")
     unseen = LossJudge(histories, candidates[0], [view]).bound().missing or ()
@@ -341,6 +344,8 @@ def erasure(situation: Situation, doubts: Doubts, server: ServerEvidence) -> tup
         return False, "the servers do not agree on who votes"
     if any(one.next_view is not None for one in situation.servers):
         return False, "a change of members is pending"
+    if situation.has_twins:
+        return False, TWINS
     if any(sid not in pair for pair in doubts.differing):
         return False, "two disks of other servers have different histories"
     whole = {

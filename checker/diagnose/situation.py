@@ -58,6 +58,12 @@ class Situation:
         ranked = sorted(self.servers, key=lambda server: server.answers is None)
         return {server.sid: server for server in reversed(ranked) if server.sid is not None}
 
+    @property
+    def has_twins(self) -> bool:
+        """Whether two data directories have one id, or one has none: nothing says which server's disk it is."""
+        sids = [server.sid for server in self.servers if server.disk is not None and not server.disk.is_empty]
+        return None in sids or len(set(sids)) < len(sids)
+
     @cached_property
     def files(self) -> Mapping[Sid, ServerFiles]:
         """The files of the servers whose files are known."""

@@ -175,6 +175,16 @@ def test_a_quorum_of_whole_disks_has_every_acknowledged_write(tmp_path: Path) ->
     assert diagnosed(tmp_path / "1", tmp_path / "2" / "zoo.cfg").doubts.unseen != ()
 
 
+def test_two_directories_with_one_id_decide_nothing(tmp_path: Path) -> None:
+    """Nothing says which of them is the server's, so none counts as its disk."""
+    for name, sid in (("a", 1), ("b", 2), ("c", 2), ("d", 3)):
+        write_server(tmp_path / name, sid, (1, 2))
+    flip_last_record(tmp_path / "d")
+    answer = diagnosed(tmp_path)
+    assert "one id" in answer.doubts.unanswered
+    assert erased(answer) == set()
+
+
 def test_a_server_that_cut_its_log_may_have_acknowledged_what_was_behind(incident: Incident) -> None:
     """Finding A: servers 1 and 3 acknowledged the write, and only 3 has it."""
     answer = diagnosed(incident("acks-survive-truncation"))
