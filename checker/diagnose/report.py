@@ -9,7 +9,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from checker.command import ExitCode
@@ -17,6 +17,7 @@ from checker.diagnose.cause import Cause, NextStep
 from checker.diagnose.causes import causes
 from checker.diagnose.doubt import Doubts, WriteFate, doubts, sides_text
 from checker.diagnose.evidence import ServerEvidence, evidence
+from checker.diagnose.explored import StepsExplored, explored, warning
 from checker.diagnose.situation import Situation, listed, members_of
 from checker.printable import capital
 from checker.rollout.inputs.live import FIGURES
@@ -34,6 +35,7 @@ class Diagnosis:
     situation: Situation
     doubts: Doubts
     causes: tuple[Cause, ...]
+    explored: StepsExplored | None = None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -52,7 +54,13 @@ def diagnose(inputs: Iterable[str]) -> Diagnosis:
     """Diagnose an ensemble from folders, files and addresses. Raises ConfigError for any other input."""
     situation = Situation(evidence(inputs))
     doubtful = doubts(situation)
-    return Diagnosis(situation, doubtful, causes(situation, doubtful))
+    named = causes(situation, doubtful)
+    outcome = explored(situation, doubtful, tuple(first_steps(named)))
+    if outcome is not None and outcome.unsafe_leaders:
+        first, steps = named[0].kind, tuple(first_steps(named))
+        warned = replace(named[0], steps=(warning(outcome, steps),))
+        named = (warned, *(replace(cause, steps=()) if cause.kind is first else cause for cause in named[1:]))
+    return Diagnosis(situation, doubtful, named, outcome)
 
 
 def state(diagnosis: Diagnosis) -> Iterator[str]:
@@ -173,6 +181,8 @@ def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield from (f"       {on_a_line(line)}" for edit in step.edits for line in edit.lines)
     if not steps:
         yield from _without_steps(diagnosis)
+    if diagnosis.explored is not None:
+        yield f"  {on_a_line(diagnosis.explored.sentence)}"
     if (later := len({cause.kind for cause in diagnosis.causes}) - 1) > 0:
         yield f"  Then run the diagnosis again: {later} more {'cause is' if later == 1 else 'causes are'} named above."
     for sentence in dict.fromkeys(line for cause in diagnosis.causes for line in cause.never):
@@ -260,6 +270,7 @@ def data(diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "seen": list(also_seen(diagnosis)),
         "steps": [_step(step) for step in first_steps(diagnosis.causes)],
+        "explored": None if diagnosis.explored is None else asdict(diagnosis.explored),
         "missing": list(missing(diagnosis)),
     }
 

@@ -1,0 +1,97 @@
+"""The next steps of a diagnosis, explored from the disks of real incidents and of small ensembles.
+
+The expected answers follow from Zab: a leader of a higher epoch wins an election, and has its followers cut off what it
+lacks; a quorum that meets every quorum of acknowledgements elects a leader with all that was acknowledged.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from checker.diagnose.cause import NextStep, StepKind
+from checker.diagnose.explored import StepsExplored, explored
+from checker.diagnose.report import Diagnosis, data, diagnose, first_steps, text_lines
+from refimpl.disk import epochs
+from spec.quorum import Sid
+from tests.unit.test_diagnose import Incident, flip_last_record, incident, write_server
+
+__all__ = ["incident"]
+
+
+def start(*servers: Sid) -> NextStep:
+    return NextStep(StepKind.START, servers, "")
+
+
+def three(home: Path, *logs: int) -> Diagnosis:
+    """Servers whose disks have this many transactions of epoch 1."""
+    for sid, last in enumerate(logs, start=1):
+        write_server(home / str(sid), sid, range(1, last + 1))
+    return diagnose([str(home)])
+
+
+def of(answer: Diagnosis, *steps: NextStep) -> StepsExplored:
+    outcome = explored(answer.situation, answer.doubts, steps)
+    assert outcome is not None
+    return outcome
+
+
+def test_the_steps_of_a_real_incident_are_safe_from_its_disks(incident: Incident) -> None:
+    answer = diagnose([str(incident("trunc-after-snap"))])
+    assert answer.explored is not None
+    assert answer.explored.is_whole and answer.explored.served
+    assert not answer.explored.missing and not answer.explored.unsafe_leaders
+    assert any("states, all of them" in line for line in text_lines(answer))
+
+
+def test_a_server_of_a_higher_epoch_without_the_write_wins(incident: Incident) -> None:
+    """Finding D: 1 and 2 have an acknowledged write, and 3 has a higher epoch without it."""
+    answer = diagnose([str(incident("observer-becomes-voter"))])
+    assert of(answer, start(2, 3)).unsafe_leaders == (3,)
+    assert of(answer, start(1, 2)).unsafe_leaders == (3,)  # 3 may start at any moment
+    stop = NextStep(StepKind.STOP, (3,), "")
+    alone = of(answer, stop, start(1, 2))
+    assert (alone.unsafe_leaders, alone.is_whole, alone.served) == ((), True, True)
+
+
+def test_an_empty_disk_in_a_quorum_loses_the_answered_write(tmp_path: Path) -> None:
+    """Servers 1 and 2 can have acknowledged transactions 4 and 5. Server 2 gets an empty disk, and starts with 3."""
+    answer = three(tmp_path, 5, 5, 3)
+    erase = NextStep(StepKind.ERASE, (2,), "")
+    assert of(answer, NextStep(StepKind.STOP, (1,), ""), erase, start(2, 3)).unsafe_leaders == (3,)
+    safe = of(answer, start(1, 3), erase, start(2))
+    assert (safe.unsafe_leaders, safe.is_whole) == ((), True)
+
+
+def test_unsafe_steps_are_replaced_by_the_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = three(tmp_path, 5, 5, 3)
+    cause = replace(diagnose_fault(tmp_path).causes[0], steps=(NextStep(StepKind.ERASE, (2,), ""), start(2, 3)))
+    monkeypatch.setattr("checker.diagnose.report.causes", lambda *_: (cause,))
+    warned = diagnose([str(tmp_path)])
+    (step,) = first_steps(warned.causes)
+    assert step.kind is StepKind.LOOK
+    assert "UNSAFE: server 3 can lead" in step.sentence
+    assert data(warned)["explored"]["unsafe_leaders"] == (3,)
+    assert answer.explored is None
+
+
+def diagnose_fault(home: Path) -> Diagnosis:
+    """The diagnosis of the same servers with a cause."""
+    path = home / "1" / "data" / "version-2"
+    epochs.save_current(path, 5)
+    answer = diagnose([str(home)])
+    epochs.save_current(path, 1)
+    return answer
+
+
+def test_nothing_is_claimed_of_a_state_that_is_not_known(tmp_path: Path) -> None:
+    whole = three(tmp_path, 5, 5, 3)
+    flip_last_record(tmp_path / "3")
+    assert "is damaged" in of(diagnose([str(tmp_path)]), start(1, 2, 3)).missing
+    (tmp_path / "2" / "data" / "version-2" / "currentEpoch").unlink()
+    assert "epochs of server 2 are not known" in of(diagnose([str(tmp_path)]), start(1, 2)).missing
+    partial = diagnose([str(tmp_path / "1"), str(tmp_path / "2" / "zoo.cfg")])
+    assert "the servers do not agree" in of(partial, start(1)).missing or "not given" in of(partial, start(1)).missing
+    recover = NextStep(StepKind.RECOVER, (1, 2), "")
+    assert "makes new disks" in of(whole, recover, start(1)).missing
+    assert explored(whole.situation, whole.doubts, (recover,)) is None
