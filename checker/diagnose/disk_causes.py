@@ -238,7 +238,7 @@ def _history_kept(situation: Situation, group: Doubt) -> NextStep:
 def truncated_logs(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
     """A server that cut its log back, and whose leader stopped after that."""
     if situation.has_quorum:
-        return  # what is lost by now is on no disk
+        return  # a write that is lost by now has left no trace
     for server in situation.servers:
         log = server.log
         cut = log.kinds.get(LogKind.TRUNCATED) if log is not None else None
@@ -264,7 +264,7 @@ def truncated_logs(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
 
 
 def lost_majority(situation: Situation, _: Doubts) -> Iterator[Cause]:
-    """Empty disks of so many voters that the full ones are no quorum."""
+    """Empty disks of voters, without which there is no quorum."""
     view = situation.common_view
     if view is None:
         return

@@ -126,7 +126,7 @@ class ComparedDisk:
 
     `vote` is what decides an election: the current epoch, and the last zxid. A transaction between the ends of one of
     the `spans`, and not among the records, was never part of the history of this disk. Its server serves up to the zxid
-    `served` now, whatever the copy has.
+    `served` now, and its copy may be older.
     """
 
     sid: Sid
@@ -247,7 +247,7 @@ def _served(situation: Situation) -> Mapping[Sid, int]:
 
 
 def _cuts(situation: Situation) -> Mapping[Sid, int]:
-    """The zxid to which each server has cut its log back: it may have acknowledged what was behind it (finding A)."""
+    """The zxid to which each server has cut its log back: it may have acknowledged later transactions (finding A)."""
     logs = {sid: server.log.kinds for sid, server in situation.by_sid.items() if server.log is not None}
     lines = {sid: kinds[LogKind.TRUNCATED] for sid, kinds in logs.items() if LogKind.TRUNCATED in kinds}
     return {

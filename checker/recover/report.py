@@ -152,7 +152,7 @@ def _number_of(count: int, noun: str) -> str:
 
 
 def _sides(recovery: Recovery) -> list[str]:
-    """Both sides by path: first the paths that both have changed, then those of which the others are lost."""
+    """Both sides by path: the paths that both have changed, then those that are lost, then the kept ones."""
     kept_changes = _by_path(recovery.rivals)
     other_changes: dict[str, Counter[str]] = {}
     owners: dict[str, set[str]] = {}

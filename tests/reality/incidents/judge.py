@@ -6,8 +6,8 @@ Rules of this module:
   have its servers, which an answer names by their ids or by their machines.
 - Advice is unsafe if afterwards a serving server lacks more acknowledged writes than the answer says may be lost. Where
   it says that it cannot know, only those count that the server had before.
-- Servers that were left running must have what was acknowledged until now, and restored ones what was acknowledged
-  before the copy of their disks.
+- Servers that were left running must have all writes acknowledged until now, and restored ones those before the copy of
+  their disks.
 - The question has the folder, and the addresses of all servers where one of them runs.
 - An edit is made as the answer prints it; one that it leaves to the operator is made as the incident says (`repairs`).
 - A server that may be erased is erased on servers with the files and disks of the captured folder, by the steps of the
@@ -88,7 +88,7 @@ def read_truth(folder: Path) -> dict[str, Any]:
 def judge(
     folder: Path, servers: Servers | None, home: Path, until_now: frozenset[str] = frozenset(), ask: Ask | None = None
 ) -> Judgement:
-    """Ask about a captured folder, and carry out the advice; `servers` stand as the incident has left them.
+    """Ask about a captured folder, and carry out the advice; `servers` are as the incident has left them.
 
     `until_now` are the writes that they have acknowledged. Where none runs, they are restored from the folder, and
     those that ran are started. `ask` returns the answer about a folder with this truth, by default that of `python -m
