@@ -346,7 +346,11 @@ def unresolvable_hosts(situation: Situation, _: Doubts) -> Iterator[Cause]:
                     f"Make {on_a_line(host)} known to the machines of servers {listed(owners)} (DNS, hosts file), or"
                     " correct it in their files. A release from 3.5 on looks it up again by itself.",
                 ),
-            ),
+                NextStep(
+                    StepKind.START, sids, f"Start server {listed(sids)}, if it has ended without its own address."
+                ),
+                check(sids),
+            )[: 3 if sids else 1],
             ("Do not give the address to another server: its id votes.",),
         )
 
