@@ -28,6 +28,7 @@ from tests.support.tiers import is_quick
 HERE = Path(__file__).parent
 LIVE = HERE / "node"
 SCENARIOS = HERE / "conformance" / "test_scenarios.py"
+TRANSCRIPTS = HERE / "transcripts" / "test_transcripts.py"
 
 USERS_HOME = Path.home()
 
@@ -83,8 +84,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of the gate."""
+    """Add the options of the gate, and the one that writes transcripts."""
     two_runs.add_options(parser)
+    parser.addoption("--rewrite-transcripts", action="store_true", help="write what would be compared; read the diff")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell this process and its children that they write; modules of tests ask when they are imported."""
+    if config.getoption("--rewrite-transcripts"):
+        os.environ[isolation.REWRITE] = "1"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -107,6 +115,8 @@ def _group_of(item: pytest.Item) -> str:
         return "live"
     if item.path == SCENARIOS and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
         return f"scenario {item.callspec.params['name']}"
+    if item.path == TRANSCRIPTS and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        return f"transcript {item.callspec.id}"
     return str(item.path.relative_to(HERE))
 
 

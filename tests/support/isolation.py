@@ -20,7 +20,7 @@ from harness import releases
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".pytest_cache"
-REWRITES = bool(os.environ.get("REWRITE_GOLDEN"))
+REWRITE = "REWRITE_GOLDEN"
 OWN = "QUORATE_TESTS"
 """The variable by which the processes of pytest-xdist share the folder of the first process."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -28,6 +28,11 @@ MEMORY = Path("/dev/shm")
 ROOM = 2 << 30
 DEVICES = ("/dev/null", "/dev/full", "/dev/tty", "/dev/pts/", "/dev/fd/")
 CHANGES = ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.link", "os.truncate", "os.chmod")
+
+
+def rewrites() -> bool:
+    """Whether tests write what they would compare: `pytest --rewrite-transcripts`, or REWRITE_GOLDEN=1."""
+    return bool(os.environ.get(REWRITE))
 
 
 def isolate() -> None:
@@ -90,7 +95,7 @@ class Watch:
         """Whether no test may open this file, or change it."""
         if changes:
             path = os.path.realpath(path)
-            rewritten = REWRITES and path.startswith(str(ROOT))
+            rewritten = rewrites() and path.startswith(str(ROOT))
             return not (path.startswith(self._own) or rewritten or "/__pycache__" in path)
         return path.startswith(self._home) and not path.startswith(self._readable)
 

@@ -13,45 +13,31 @@ checkout. A file written by one command is therefore there for the next.
   a size. A command without shown output is run, and must not be refused.
 - `<!-- slow -->` before a block moves it to the slow tests.
 
-`REWRITE_GOLDEN=1` writes the actual output into the page instead; read the diff. Commands of other programs, and
+`--rewrite-transcripts` writes the actual output into the page instead; read the diff. Commands of other programs, and
 commands on files that only the reader has, are in other blocks; the options of the checker must exist there too. The
 pages of the gallery are written by a command, and have a separate test.
 """
 
 import argparse
-import contextlib
-import io
-import os
 import re
-import shlex
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from checker.cli.main import COMMANDS, main
+from checker.cli.main import COMMANDS
 from checker.cli.options import parser
 from checker.command import ExitCode, command_parser
+from tests.support.isolation import rewrites
+from tests.support.transcripts import CHECKER, COLUMNS, LEFT_OUT, execute, show_checkout, steady
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
 BLOCK = re.compile(r"^(?P<slow><!-- slow -->\n)?```console\n(?P<talk>.*?)^```\n", re.MULTILINE | re.DOTALL)
-CHECKER = "python -m checker"
 LAST_CODE = "echo $?"
-UNPACK = "tar -xf "
-LEFT_OUT = "..."
+RUN = (f"{CHECKER} ", "tar -xf ")
 REFUSED = {ExitCode.COMMAND_LINE, ExitCode.SCENARIO, ExitCode.CONFIGURATION}
-FOLDERS = ("spec", "docs", "tests")  # folders of the checkout, by their names on the pages
-VOLATILE = (
-    re.compile(r"(?<=^  time )( +)\S.*"),
-    re.compile(r"(?<=^  memory )( +)\S.*"),
-    re.compile(r"(?<=^  limits )( +)\S.* of memory$"),
-    re.compile(r"(?<=^  Python steps )( +)\S.*"),
-)
-"""The parts of a report that differ between runs."""
 WRITTEN = re.compile(rf"(?:^|`| ){CHECKER}((?: [^`\n#]*)?)")
 
 
@@ -83,8 +69,7 @@ class Shell:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.code = folder, 0
-        for name in FOLDERS:
-            (folder / name).symlink_to(ROOT / name)
+        show_checkout(folder)
 
     def run(self, said: Said) -> list[str]:
         if said.command == LAST_CODE:
@@ -94,17 +79,11 @@ class Shell:
         program, _, rest = said.command.partition(" ")
         if program == "cat":
             return self.cat(self.folder / rest, said.shown)
-        if said.command.startswith(UNPACK):
-            with tarfile.open(self.folder / said.command.removeprefix(UNPACK)) as archive:
-                archive.extractall(self.folder, filter="data")
-            return []
-        assert said.command.startswith(f"{CHECKER} "), (
-            f"`{said.command}`: only the checker, cat, tar, `echo $?` are run"
-        )
-        with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()) as wrong:
-            self.code = main(shlex.split(said.command.removeprefix(CHECKER)))
-        told = [line for line in wrong.getvalue().splitlines() if "error: " in line]
-        return [line.rstrip() for line in [*printed.getvalue().splitlines(), *told]]
+        assert said.command.startswith(RUN), f"`{said.command}`: only the checker, cat, tar and `echo $?` are run"
+        printed = execute(said.command)
+        self.code = printed.code
+        errors = [line for line in printed.err.splitlines() if "error: " in line]
+        return [line.rstrip() for line in [*printed.out.splitlines(), *errors]]
 
     def cat(self, file: Path, shown: tuple[str, ...]) -> list[str]:
         if not file.exists():
@@ -157,13 +136,6 @@ def place_of(line: str, lines: list[str], begin: int) -> int:
     return next(iter([*same, *alike]), begin)
 
 
-def steady(line: str) -> str:
-    """Return a line without the text that differs between runs."""
-    for volatile in VOLATILE:
-        line = volatile.sub(lambda found: f"{found[1]}{LEFT_OUT}", line)
-    return line
-
-
 def hold(page: Path, folder: Path, slow: bool) -> None:
     """Run the blocks of a page, and compare the output, or write it."""
     text = page.read_text(encoding="utf-8")
@@ -179,20 +151,20 @@ def hold(page: Path, folder: Path, slow: bool) -> None:
             if not said.shown and after != LAST_CODE and shell.code not in REFUSED:
                 shell.code = 0
             good = not said.shown or fits(said.shown, printed)
-            if not good and not REWRITE:
+            if not good and not rewrites():
                 expected, actual = "\n".join(said.shown), "\n".join(map(steady, printed))
                 pytest.fail(f"{page.name}: $ {said.command}\nshown:\n{expected}\nprinted:\n{actual}", pytrace=False)
             lines += [f"$ {said.command}", *(said.shown if good else rewritten(said.shown, printed))]
         assert shell.code == 0, f"{page.name}: the last command of a block ends with exit code {shell.code}"
         blocks.append(f"{found['slow'] or ''}```console\n" + "\n".join(lines) + "\n```\n")
-    if REWRITE:
+    if rewrites():
         given = iter(blocks)
         page.write_text(BLOCK.sub(lambda _: next(given), text), encoding="utf-8")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", COLUMNS)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
