@@ -147,14 +147,6 @@ def test_an_order_that_leaves_servers_as_they_are_is_not_called_safe() -> None:
     assert (whole_one.left_out, data(whole_one)["exit_code"]) == ((), 0)
 
 
-def test_a_key_that_is_nearly_a_servers_is_warned_of_at_the_top(tmp_path: Path) -> None:
-    lines = (FOLDERS / "four" / "zoo.cfg").read_text(encoding="utf-8").splitlines()
-    line = next(number for number, text in enumerate(lines, 1) if text.startswith("server.4"))
-    (warning,) = edited(tmp_path, "four", ("server.4", "sever.4")).warnings
-    assert f"zoo.cfg:{line}: sever.4 is no key that ZooKeeper knows" in warning and "server.4?" in warning
-    assert shipped("four").warnings == ()
-
-
 def test_a_step_that_leaves_no_quorum_running_is_told() -> None:
     """One of {1, 2, 3, 4} leaves: by the old file the other three are a quorum together, so none may restart."""
     stage = change_of("four", "three")
@@ -244,38 +236,6 @@ def test_versions_end_with_20() -> None:
     assert ended.code == 20 and ended.out.startswith("# Not decided: ")
 
 
-BAD = {
-    "no such server": (("--order", "4,9"), "server 9 is in neither folder; they have 1, 2, 3, 4"),
-    "a server twice": (("--order", "1,1"), "server 1 is there twice"),
-    "no list": (("--order", "first 1"), "is not a list of server ids; write 4,5,1,3,2"),
-    "a leader that is new": (("--leader", 4), "server 4 cannot lead at first; one of 1, 2, 3 can"),
-    "several leaders": (("--leader", "1,2"), "name the one that leads"),
-    "no quorum left": (("--down", "1,2"), "without 1, 2 the ensemble has no quorum"),
-    "too many faults": (("--faults", 9), "'9' is not a whole number from 0 to 3"),
-}
-
-
-@pytest.mark.parametrize(("words", "said"), BAD.values(), ids=BAD)
-def test_a_bad_command_line_ends_with_2_and_one_message(words: tuple[object, ...], said: str) -> None:
-    ended = between("three", "four", *words)
-    assert ended.code == 2 and said in ended.err and not ended.out
-
-
-def test_a_bad_folder_ends_with_151_and_names_file_and_line(tmp_path: Path) -> None:
-    (tmp_path / "zoo.cfg").write_text("tickTime=2000\nserver.1=zoo1:2888\nserver.2=b:1:2\n", encoding="utf-8")
-    ended = rollout("--from", FOLDERS / "three", "--to", tmp_path)
-    assert ended.code == 151 and f"{tmp_path / 'zoo.cfg'}:2: server.1: " in ended.err
-
-
-def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
-    old, new = shipped("three"), edited(tmp_path, "three", ("zoo3.example", "new3.example"))
-    made = Plan(PlanRequest(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
-    told = markdown(made)
-    assert "**The hosts of server 3 have other names in the new files.**" in told
-    assert "Else move the disk to the new host before the server starts there" in told
-    assert "and never start the old host again" in told
-
-
 @pytest.mark.parametrize(("in_one_go", "code", "stages"), [(False, 22, 2), (True, 12, 0)])
 def test_a_change_that_is_safe_only_in_stages_never_passes_a_gate(in_one_go: bool, code: int, stages: int) -> None:
     """The direct change is unsafe. Its stages are proved; without them it is the whole answer."""
@@ -310,10 +270,3 @@ def test_a_crash_brings_the_new_file_only_where_it_lies_ready(tmp_path: Path, fi
     assert ended.code == code
     assert ("**A crash may bring the new file**" in ended.out) == (files == "ready")
     assert ("**Files are copied at their step**" in ended.out) == (files == "at-step")
-
-
-def test_files_of_a_controller_are_never_copied_at_a_step() -> None:
-    ended = cli(
-        "rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "five", "--how", "controller", "--files", "at-step"
-    )
-    assert ended.code == 2 and "--files at-step: a controller has all new files from the beginning" in ended.err

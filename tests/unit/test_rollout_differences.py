@@ -1,6 +1,5 @@
 """The keys that differ between two folders: each is listed by server, and a proof decides where no key is modelled."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan
 from checker.rollout.runs import SafetyVerdict
 from checker.scenario import bundled
-from spec.config import ConfigError
-from tests.support.command_line import cli
 from tests.support.rollout_runs import OPERATOR, never
 
 THREE = bundled()[0].parent.parent / "rollouts" / "three"
@@ -45,19 +42,6 @@ def listed(made: Plan) -> list[tuple[int, str, str | None, str | None, str]]:
     return [tuple(each[name] for name in names) for each in data(made)["differences"]]
 
 
-def test_the_same_files_are_safe_without_a_run_and_without_a_step() -> None:
-    made = planned(THREE)
-    assert (made.outcome, made.exit_code, made.runs, made.direct.orders) == (SafetyVerdict.SAFE, 0, [], [])
-    assert listed(made) == []
-    assert "There is nothing to do" in markdown(made)
-
-
-def test_comments_blanks_and_the_order_of_lines_are_no_difference(tmp_path: Path) -> None:
-    lines = [f"  {line.replace('=', ' = ')}" for line in TEXT.splitlines() if not line.startswith("#")]
-    (tmp_path / "zoo.cfg").write_text("# another comment\n" + "\n\n".join(reversed(lines)) + "\n", encoding="utf-8")
-    assert listed(planned(tmp_path)) == []
-
-
 def test_another_length_of_a_tick_is_safe_by_proof_and_is_listed_for_each_server(tmp_path: Path) -> None:
     made = planned(changed(tmp_path, ("tickTime=2000", "tickTime=3000")))
     assert (made.outcome, made.exit_code, made.runs) == (SafetyVerdict.SAFE, 0, [])
@@ -80,29 +64,6 @@ def test_only_servers_whose_files_differ_are_restarted(tmp_path: Path) -> None:
     assert {tuple(step.sid for step in order.steps) for order in made.direct.orders} == {(2,)}
 
 
-@pytest.mark.parametrize("key", ["ticktime=3000", "my.plugin=9"])
-def test_a_key_that_zookeeper_does_not_know_is_listed_and_never_called_safe(tmp_path: Path, key: str) -> None:
-    """ZooKeeper turns an unknown key into a system property, so it may have any effect."""
-    name, _, _ = key.partition("=")
-    made = planned(changed(tmp_path, extra=f"{key}\n"))
-    assert (made.outcome, made.exit_code) == (SafetyVerdict.OPEN, 20)
-    assert listed(made) == [(sid, name, None, "(hidden)", Effect.UNKNOWN.value) for sid in (1, 2, 3)]
-    assert f"**Not known to ZooKeeper 3.9.5**: `{name}`" in markdown(made)
-
-
-@pytest.mark.parametrize("key", ["forceSync=no", "forceSync=false", "snapshot.trust.empty=true"])
-def test_a_value_that_can_lose_acknowledged_writes_is_unsafe(tmp_path: Path, key: str) -> None:
-    """`FileTxnLog` syncs if forceSync is `yes`; `FileTxnSnapLog` accepts a log without a snapshot if it trusts it."""
-    made = planned(changed(tmp_path, extra=f"{key}\n"))
-    assert (made.outcome, made.exit_code) == (SafetyVerdict.UNSAFE, 12)
-    assert "can lose what it has acknowledged" in markdown(made)
-
-
-@pytest.mark.parametrize("key", ["forceSync=yes", "snapshot.trust.empty=false"])
-def test_the_other_values_of_such_a_key_are_safe(tmp_path: Path, key: str) -> None:
-    assert planned(changed(tmp_path, extra=f"{key}\n")).outcome is SafetyVerdict.SAFE
-
-
 def test_reconfig_that_is_turned_off_comes_to_a_stop(tmp_path: Path) -> None:
     """Measured on 3.9.5: each restarted server has no service until the last one has its new file."""
     old = changed(tmp_path, extra="reconfigEnabled=true\n")
@@ -119,31 +80,12 @@ def test_an_observer_with_the_disk_of_another_cluster_is_never_safe(tmp_path: Pa
     assert "never serves, or serves the data of that cluster" in markdown(made)
 
 
-def test_a_server_with_a_new_id_at_its_old_address_is_an_error(tmp_path: Path) -> None:
-    """As an addition and a removal, both servers would have to run at one address."""
-    changed(tmp_path, ("server.3=", "server.4="))
-    with pytest.raises(ConfigError, match="server 4 has the address of server 3, which goes"):
-        planned(tmp_path)
-
-
 def test_a_new_server_at_a_port_of_its_own_is_none(tmp_path: Path) -> None:
     changed(
         tmp_path, ("server.3=zoo3.example.org:2888:3888", "server.4=zoo3.example.org:2889:3889"), ("=2181", "=2182")
     )
     with pytest.raises(AssertionError, match="was run"):
         planned(tmp_path)
-
-
-def test_clients_are_told_to_follow_a_client_port(tmp_path: Path) -> None:
-    made = planned(changed(tmp_path, ("clientPort=2181", "clientPort=2191")))
-    assert made.exit_code == 0
-    assert "**For clients**: `clientPort`. Give clients the new address" in markdown(made)
-
-
-def test_another_data_directory_may_be_an_empty_disk(tmp_path: Path) -> None:
-    made = planned(changed(tmp_path, ("dataDir=/var/lib/zookeeper", "dataDir=/data")))
-    assert (made.outcome, made.exit_code) == (SafetyVerdict.OPEN, 20)
-    assert {each[4] for each in listed(made)} == {Effect.DISK.value}
 
 
 @pytest.mark.parametrize(
@@ -187,36 +129,6 @@ def test_a_client_port_counts_by_the_address_at_which_the_server_listens(tmp_pat
     }
 
 
-@pytest.mark.parametrize("key", ["ssl.keyStore.password", "sll.keyStore.pasword"])
-def test_the_value_of_a_password_is_not_repeated(tmp_path: Path, key: str) -> None:
-    """A key that ZooKeeper does not know may be a misspelt one."""
-    made = planned(changed(tmp_path, extra=f"{key}=swordfish\n"))
-    assert listed(made)[0][:4] == (1, key, None, "(hidden)")
-    assert "swordfish" not in markdown(made) + json.dumps(data(made)["differences"])
-
-
-def test_a_value_cannot_break_the_table(tmp_path: Path) -> None:
-    made = planned(changed(tmp_path, extra="admin.commandURL=a|b`c\n"))
-    assert "| 1, 2, 3 | admin.commandURL | not set | a\\|b\\`c | for each server alone |" in markdown(made)
-
-
-def test_a_file_that_zookeeper_refuses_is_an_error(tmp_path: Path) -> None:
-    """`QuorumPeerConfig.checkValidity` refuses a member of an ensemble without initLimit."""
-    with pytest.raises(ConfigError, match="initLimit is not set"):
-        planned(changed(tmp_path, ("initLimit=10\n", "")))
-    ended = cli("rollout", "--from", THREE, "--to", tmp_path)
-    assert ended.code == 151 and "initLimit is not set" in ended.err
-
-
-def test_the_file_of_a_new_server_is_checked_as_well(tmp_path: Path) -> None:
-    four = (THREE.parent / "four" / "zoo.cfg").read_text(encoding="utf-8")
-    for sid in (1, 2, 3, 4):
-        text = four.replace("dataDir=/var/lib/zookeeper\n", "") if sid == 4 else four
-        (tmp_path / f"zoo-{sid}.cfg").write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"zoo-4\.cfg: dataDir is not set"):
-        planned(tmp_path)
-
-
 def test_excerpts_are_compared_as_they_are(tmp_path: Path) -> None:
     """Incomplete files, before and after, are accepted."""
     (tmp_path / "zoo.cfg").write_text("server.1=a:2888:3888\nserver.2=b:2888:3888\n", encoding="utf-8")
@@ -251,33 +163,3 @@ def test_files_that_disagree_about_an_address_are_explored(tmp_path: Path) -> No
 def test_an_explicit_question_is_explored(requests: dict[str, object]) -> None:
     with pytest.raises(AssertionError, match="was run"):
         planned(THREE, **requests)
-
-
-def test_the_command_answers_about_the_same_files_without_a_run() -> None:
-    ended = cli("rollout", "--from", THREE, "--to", THREE, "--json")
-    answer = json.loads(ended.out)
-    assert (ended.code, answer["verdict"], answer["direct"]["runs"]) == (0, "safe", [])
-    assert cli("rollout", "--from", THREE, "--to", THREE, "--faults", 0, "--json").out.count('"scenario"') > 0
-
-
-def folders(root: Path, ids: dict[str, int]) -> Path:
-    for name, sid in ids.items():
-        (root / name).mkdir(parents=True)
-        (root / name / "zoo.cfg").write_text(TEXT, encoding="utf-8")
-        (root / name / "myid").write_text(f"{sid}\n", encoding="utf-8")
-    return root
-
-
-@pytest.mark.parametrize("ids", [(2, 1, 3), (2, 3, 1)], ids=["an exchange", "a cycle"])
-def test_a_machine_that_takes_the_id_of_another_one_is_refused(tmp_path: Path, ids: tuple[int, ...]) -> None:
-    old = folders(tmp_path / "old", {"a": 1, "b": 2, "c": 3})
-    new = folders(tmp_path / "new", dict(zip("abc", ids, strict=True)))
-    ended = cli("rollout", "--from", old, "--to", new)
-    assert (ended.code, ended.out) == (151, "")
-    assert "a was server 1 and becomes server 2, which was that of" in ended.err
-
-
-def test_folders_with_other_names_say_nothing_about_machines(tmp_path: Path) -> None:
-    old = folders(tmp_path / "old", {"a": 1, "b": 2, "c": 3})
-    new = folders(tmp_path / "new", {"x": 2, "y": 1, "z": 3})
-    assert listed(plan(PlanRequest(read_folder(old), read_folder(new)), never)) == []

@@ -16,7 +16,6 @@ from checker.rollout.route_verdict import Reason
 from checker.rollout.runs import SafetyVerdict, run
 from checker.rollout.scenarios import NO_LOSS, Question
 from checker.scenario import bundled, from_text
-from tests.support.command_line import cli
 from tests.support.rollout_runs import folder_of
 
 THREE = bundled()[0].parent.parent / "rollouts" / "three"
@@ -102,27 +101,3 @@ def test_a_stale_disk_under_a_new_id_is_no_danger_and_one_of_another_cluster_is(
     foreign = plan(PlanRequest(old, new, leader=3, faults=0, how=Way.ONE_BY_ONE, disks={4: FOREIGN}), run)
     assert foreign.direct.answer(Question.GIVEN_DISKS, faulty=False).outcome is UNSAFE
     assert foreign.remedies == (DiskRemedy(RemedyKind.ERASE, (4,), proved=True),)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["3=lost"], "'3=lost' is not a disk of a server; write 3=empty, 3=stale, 3=foreign"),
-        (["empty"], "'empty' is not a disk of a server; write 3=empty, 3=stale, 3=foreign"),
-        (["9=empty"], "--disk names server 9, which is in neither folder; they have 1, 2, 3"),
-        (["3=empty", "3=stale"], "--disk names server 3 twice; name each server once"),
-    ],
-)
-def test_a_disk_that_cannot_be_judged_is_one_clear_error(given: list[str], said: str) -> None:
-    options = [part for each in given for part in ("--disk", each)]
-    ended = cli("rollout", "--from", str(THREE), "--to", str(THREE), *options)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert said in ended.err
-
-
-def test_a_server_that_does_not_start_has_no_disk_to_judge() -> None:
-    five = THREE.parent / "five"
-    ended = cli("rollout", "--from", str(five), "--to", str(THREE), "--disk", "5=empty")
-    assert ended.code == 2 and "server 5 is to be removed" in ended.err
-    ended = cli("rollout", "--from", str(THREE), "--to", str(THREE), "--disk", "3=empty", "--down", "3")
-    assert ended.code == 2 and "server 3 is in --down" in ended.err

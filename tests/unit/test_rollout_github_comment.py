@@ -1,15 +1,13 @@
 """The answer as a comment on GitHub: a stable marker, the verdict and steps open, the rest folded, never too long."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from checker.rollout import Plan
 from checker.rollout.output import markdown as module
 from checker.rollout.output.markdown import LONGEST, MARKER, github_comment, sections, steps
-from tests.support.command_line import cli
-from tests.support.rollout_runs import FOLDERS, SAMPLES, plan_of, unfinished
+from tests.support.rollout_runs import plan_of, unfinished
 
 
 @pytest.fixture(scope="module")
@@ -63,40 +61,3 @@ def test_a_comment_is_cut_off_if_nothing_else_makes_it_short(made: Plan, monkeyp
     text = github_comment(made)
     assert len(text) < 1000
     assert text.startswith(MARKER) and text.endswith(module.CUT)
-
-
-def test_the_command_writes_it_to_standard_output_and_to_a_file(tmp_path: Path) -> None:
-    both = ("--from", FOLDERS / "three", "--to", FOLDERS / "three")
-    ended = cli("rollout", *both, "--format", "github-comment", "--output", tmp_path / "comment.md")
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith(f"{MARKER}\n\n## There is nothing to do: ")
-    assert (tmp_path / "comment.md").read_text(encoding="utf-8") == ended.out
-
-
-def test_two_forms_at_once_are_a_bad_command_line() -> None:
-    both = ("--from", FOLDERS / "three", "--to", FOLDERS / "three")
-    ended = cli("rollout", *both, "--json", "--format", "github-comment")
-    assert ended.code == 2
-
-
-def test_rendered_manifests_are_judged_from_the_command_line() -> None:
-    ended = cli("rollout", "--from", SAMPLES / "bitnami-3.yaml", "--to", SAMPLES / "bitnami-3.yaml")
-    assert (ended.code, ended.err) == (0, "")
-    assert "replicas is 3; the image bitnami/zookeeper: ids and addresses" in ended.out
-    assert "way of working: all new pods start at once (podManagementPolicy Parallel)" in ended.out
-
-
-def test_a_bad_input_ends_with_151_and_one_message(tmp_path: Path) -> None:
-    text = (SAMPLES / "bitnami-3.yaml").read_text()
-    (tmp_path / "new.yaml").write_text(text.replace("replicas: 3", "replicas: three"))
-    ended = cli("rollout", "--from", SAMPLES / "bitnami-3.yaml", "--to", tmp_path / "new.yaml")
-    assert (ended.code, ended.out) == (151, "")
-    assert f"{tmp_path}/new.yaml:11: spec.replicas: 'three' is not a number; write" in ended.err
-
-
-def test_an_operator_that_makes_the_change_itself_is_named(tmp_path: Path) -> None:
-    five = (SAMPLES / "strimzi.yaml").read_text().replace("zookeeper:\n    replicas: 3", "zookeeper:\n    replicas: 4")
-    (tmp_path / "kafka.yaml").write_text(five)
-    ended = cli("rollout", "--from", SAMPLES / "strimzi.yaml", "--to", tmp_path / "kafka.yaml", "--budget", "3s")
-    assert ended.code in (0, 20), ended.err
-    assert "**Strimzi makes this change itself**, by `reconfig`" in ended.out

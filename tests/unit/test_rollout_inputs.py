@@ -19,6 +19,7 @@ from checker.rollout.inputs.platform import WORDS, Operator, PodManagement, Read
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.data import plain
 from checker.rollout.stages import whole
+from spec.config import ConfigError
 from tests.support.rollout_runs import SAMPLES
 
 PARALLEL, ORDERED = PodManagement.PARALLEL, PodManagement.ORDERED_READY
@@ -244,3 +245,9 @@ def test_a_changed_key_of_a_chart_is_a_difference(tmp_path: Path) -> None:
     (tmp_path / "new.yaml").write_text(text.replace("        env:\n", f"        env:\n        {more}\n"))
     found = differences(read_input(sample("bitnami-3")).servers, read_input(str(tmp_path / "new.yaml")).servers)
     assert {(each.key, each.effect) for each in found} == {("snapCount", Effect.LOCAL), ("sslQuorum", Effect.PEERS)}
+
+
+@pytest.mark.parametrize("text", ["a\0b", "x" * 5000])
+def test_a_path_that_cannot_be_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="no file can have this name"):
+        read_input(text)

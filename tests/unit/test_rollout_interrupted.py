@@ -12,7 +12,7 @@ from checker.engine import Limits
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.assessor import Assessor
 from checker.rollout.files.differences import Interruption, read_now
-from checker.rollout.orders import OrderError, Way, candidates, may_lead, may_split, steps_of
+from checker.rollout.orders import Way, candidates, may_lead, may_split, steps_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import headline
@@ -21,7 +21,6 @@ from checker.rollout.runs import RunResult, Work, leads_first, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec
 from checker.rollout.stages import reverse, whole
 from checker.scenario import from_text
-from spec.config import ConfigError
 from tests.support.command_line import cli
 from tests.support.rollout_runs import (
     FOLDERS,
@@ -76,29 +75,6 @@ def test_the_files_show_which_servers_are_done(
     tmp_path: Path, files: dict[str, str], old: str, new: str, applied: set[int]
 ) -> None:
     assert state(put(tmp_path, **files), old, new).applied == applied
-
-
-MISTAKES = {
-    "a third file": ({"s1": "three", "s2": "four", "s3": "three"}, "the file of server 2 is not the one in "),
-    "a file is missing": ({"s1": "three", "s2": "five"}, "there is no file of server 3, which runs before and after"),
-    "a stranger": ({**{f"s{sid}": "five" for sid in (1, 2, 3)}, "s7": "seven"}, "server 7 is neither in "),
-}
-
-
-@pytest.mark.parametrize(("files", "said"), MISTAKES.values(), ids=MISTAKES)
-def test_any_other_file_is_one_error_with_its_server(tmp_path: Path, files: dict[str, str], said: str) -> None:
-    with pytest.raises(ConfigError) as error:
-        state(put(tmp_path, **files), "three", "five")
-    (problem,) = error.value.problems
-    assert said in problem.what and problem.right
-
-
-def test_a_third_file_is_named_with_the_keys_that_differ(tmp_path: Path) -> None:
-    put(tmp_path, s1="three", s2="four", s3="three")
-    ended = cli("rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "five", "--now", tmp_path)
-    assert ended.code == 151 and "zoo-2.cfg: the file of server 2" in ended.err
-    assert "server.4 is 'zoo4.example.org:2888:3888', and not set in " in ended.err
-    assert "server.5 is not set, and 'zoo5.example.org:2888:3888' in " in ended.err
 
 
 def test_a_stage_begins_with_the_files_that_the_servers_have() -> None:
@@ -210,18 +186,6 @@ def test_a_state_without_a_leader_is_explored_as_well(tmp_path: Path) -> None:
     folders = folder_of(tmp_path / "old", (1, 2, 3)), folder_of(tmp_path / "new", (3, 4, 5))
     made = plan(PlanRequest(*folders, faults=0, now=Interruption("now", frozenset({1, 3}), ())), limited)
     assert made.direct.runs and made.back is not None and made.back.runs
-
-
-def test_a_server_with_its_new_file_is_in_no_order(tmp_path: Path) -> None:
-    now = state(put(tmp_path, s1="three", s2="five", s3="three"), "three", "five")
-    with pytest.raises(OrderError, match="server 2 has its new file already"):
-        planned(now, "three", "five", order=(2, 1))
-
-
-def test_everything_done_leaves_nothing_to_do(tmp_path: Path) -> None:
-    now = state(put(tmp_path, s1="four", s2="four", s3="four", s4="four"), "three", "four")
-    made = planned(now, "three", "four")
-    assert made.exit_code == 0 and "There is nothing to do" in markdown(made)
 
 
 @pytest.mark.parametrize(("files", "done"), [("five", True), ("three", False)])

@@ -15,66 +15,6 @@ from hypothesis import strategies as st
 from checker.rollout.files.keys import occupied
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.stages import one_at_a_time
-from tests.support.command_line import cli
-
-LINES = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
-FILE = f"tickTime=2000\ninitLimit=5\nsyncLimit=2\ndataDir=/d\n{LINES}"
-PROMETHEUS = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n"
-
-
-def folder(path: Path, keys: str, lines: str = "") -> Path:
-    path.mkdir()
-    (path / "zoo.cfg").write_text(FILE + keys + lines, encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize(
-    ("keys", "pair"),
-    [
-        ("clientPort=2888\n", "port 2888, by clientPort and by the quorum port"),
-        ("clientPort=2181\nsecureClientPort=2181\n", "port 2181, by clientPort and by secureClientPort"),
-        ("clientPort=3888\n", "port 3888, by clientPort and by the election port"),
-        ("clientPort=2181\nobserverMasterPort=2888\n", "port 2888, by the quorum port and by observerMasterPort"),
-        ("clientPort=2181\nadmin.serverPort=3888\n", "port 3888, by the election port and by admin.serverPort"),
-        (f"clientPort=7000\n{PROMETHEUS}", "port 7000, by clientPort and by metricsProvider.httpPort"),
-        ("clientPort=2181\nclientPortAddress=zoo1\nsecureClientPort=2181\nsecureClientPortAddress=ZOO1\n", "port 2181"),
-    ],
-)
-def test_two_listeners_of_a_server_on_one_port_are_an_error(tmp_path: Path, keys: str, pair: str) -> None:
-    old, new = folder(tmp_path / "old", "clientPort=2181\n"), folder(tmp_path / "new", keys)
-    ended = cli("rollout", "--from", old, "--to", new)
-    assert ended.code == 151
-    assert f"server 1 cannot listen twice on {pair}" in ended.err
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        "clientPort=8080\n",  # the AdminServer fails with a warning
-        "clientPort=8080\nadmin.enableServer=false\n",
-        "clientPort=2888\nclientPortAddress=other\n",
-        "clientPort=2181\nsecureClientPort=2182\n",
-    ],
-)
-def test_ports_that_a_server_can_bind_are_none(tmp_path: Path, keys: str) -> None:
-    old, new = folder(tmp_path / "old", "clientPort=2181\n"), folder(tmp_path / "new", keys)
-    assert cli("rollout", "--from", old, "--to", new).code == 0
-
-
-def test_two_servers_with_one_address_are_an_error(tmp_path: Path) -> None:
-    old = folder(tmp_path / "old", "clientPort=2181\n")
-    new = folder(tmp_path / "new", "clientPort=2181\n", "server.4=zoo3:2888:3888\n")
-    ended = cli("rollout", "--from", old, "--to", new)
-    assert ended.code == 151
-    assert "server.4: the quorum port zoo3:2888 is also an address of server.3" in ended.err
-
-
-def test_ports_that_conflict_before_and_after_are_no_error(tmp_path: Path) -> None:
-    """An excerpt need not name the host that the client port is bound to."""
-    old = folder(tmp_path / "old", "clientPort=2888\n")
-    new = folder(tmp_path / "new", "clientPort=2888\nsnapCount=9\n")
-    assert cli("rollout", "--from", old, "--to", new).code == 0
-
 
 # Servers of one host: the files are written by hand, one for each server.
 
@@ -94,41 +34,6 @@ def servers(path: Path, places: dict[int, Place]) -> Path:
 
 
 THREE: dict[int, Place] = {sid: (f"host{sid}", 2888, 3888, 2181) for sid in (1, 2, 3)}
-OCCUPIED: dict[str, tuple[dict[int, Place], str]] = {
-    "an id renamed, with all its ports": (
-        {1: THREE[1], 2: THREE[2], 4: THREE[3]}, "server 4 has the address of server 3, which goes",
-    ),
-    "an id renamed, with new ports for peers": (
-        {1: THREE[1], 2: THREE[2], 4: ("host3", 2889, 3889, 2181)}, "server 4 has the address of server 3, which goes",
-    ),
-    "a new server in the place of one that moves": (
-        {**THREE, 3: ("host5", 2888, 3888, 2181), 4: THREE[3]}, "server 4 has the address of server 3, which is there",
-    ),
-    "a new server with the client port of another one": (
-        {**THREE, 4: ("HOST3", 2889, 3889, 2181)}, "server 4 has the address of server 3, which is there",
-    ),
-    "a client port on the old election port of another one": (
-        {**THREE, 3: ("host3", 2888, 3889, 2181), 4: ("host3", 2889, 3890, 3888)},
-        "server 4 has the address of server 3, which is there",
-    ),
-    "two new servers with one client port": (
-        {**THREE, 4: ("host4", 2888, 3888, 2181), 5: ("host4", 2889, 3889, 2181)},
-        "server 4 has the address of server 5, which is there, too",
-    ),
-    "two servers that change places": (
-        {**THREE, 1: THREE[2], 2: THREE[1]}, "server 1 has the address of server 2, which is there",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("new", "reason"), OCCUPIED.values(), ids=OCCUPIED)
-def test_a_port_that_another_server_has_until_its_step_is_an_error(
-    tmp_path: Path, new: dict[int, Place], reason: str
-) -> None:
-    ended = cli("rollout", "--from", servers(tmp_path / "old", THREE), "--to", servers(tmp_path / "new", new))
-    assert ended.code == 151
-    assert reason in ended.err
-    assert ("in a roll-out of its own, and then" in ended.err) == ("is there, too" not in reason)
 
 
 @pytest.mark.parametrize(

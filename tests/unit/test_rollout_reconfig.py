@@ -21,7 +21,6 @@ from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.shell_commands import Wait, wait_of
 from checker.rollout.stages import whole
-from tests.support.command_line import cli
 from tests.support.rollout_runs import SAMPLES
 
 ADVICE = "**Use `reconfig` for this change**"
@@ -79,15 +78,6 @@ def strimzi(folder: Path, replicas: int) -> Path:
     named = {"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka", "metadata": {"name": "a", "namespace": "n"}}
     path.write_text(json.dumps({**named, "spec": spec}))
     return path
-
-
-def test_an_operator_that_changes_members_by_reconfig_is_not_proved_by_restarts(tmp_path: Path) -> None:
-    ended = cli("rollout", "--from", strimzi(tmp_path, 3), "--to", strimzi(tmp_path, 4), "--no-cache")
-    assert ended.code == 20
-    assert (
-        "**Strimzi makes this change itself**, by `reconfig`" in ended.out and "Leave it to the operator." in ended.out
-    )
-    assert "Warning" not in ended.out and "warning" not in ended.out
 
 
 def test_a_generated_file_has_no_lines_that_a_warning_could_name(tmp_path: Path) -> None:

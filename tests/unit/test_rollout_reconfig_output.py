@@ -17,7 +17,7 @@ from checker.rollout.answer import Plan
 from checker.rollout.output.by_reconfig import OBSTACLES, obstacle
 from checker.rollout.output.cache import rendered
 from checker.rollout.output.data import data
-from checker.rollout.output.markdown import github_comment, markdown
+from checker.rollout.output.markdown import markdown
 from checker.rollout.reconfig.answers import ReconfigSpec
 from checker.rollout.reconfig.commands import Obstacle, Refusal
 from checker.rollout.runs import RunResult
@@ -28,7 +28,6 @@ from tests.support.reconfig_folders import dynamic_folder
 from tests.support.rollout_runs import made_up
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "checker" / "report" / "report.schema.json").read_text())
-ADD_FOUR = 'reconfig -add "server.4=zk4:2888:3888:participant;2181"'
 
 
 @cache
@@ -46,38 +45,9 @@ def made(new: tuple[Sid, ...], verdict: SafetyVerdict = SafetyVerdict.SAFE, disa
 REPLACED = (1, 2, 4)
 
 
-@pytest.mark.parametrize("form", [markdown, github_comment, lambda given: rendered(given).brief])
-def test_every_form_has_the_commands_in_their_order(form: object) -> None:
-    text = form(made(REPLACED))  # type: ignore[operator]
-    places = [text.index(part) for part in ("Start server 4", ADD_FOUR, "reconfig -remove 3\n", "Stop server 3")]
-    assert places == sorted(places)
-    assert "client.reconfig(joining=None, leaving='3', new_members=None, from_config=-1)" in text
-
-
 def test_the_page_shows_the_commands() -> None:
     page = to_html(markdown(made(REPLACED)), rendered(made(REPLACED)).pictures)
     assert "reconfig -remove 3" in page and "server.4=zk4:2888:3888:participant;2181" in page
-
-
-def test_the_dynamic_file_of_a_joiner_is_written_out() -> None:
-    _, _, rest = markdown(made(REPLACED)).partition("Start server 4")
-    file = rest.split("```")[1]
-    assert [line.strip() for line in file.strip().splitlines()] == [
-        f"server.{sid}=zk{sid}:2888:3888:participant;2181" for sid in (1, 2, 3, 4)
-    ]
-
-
-def test_the_check_between_commands_asks_every_present_member() -> None:
-    """After the first command these are four; the removed server is asked no more."""
-    text = markdown(made(REPLACED))
-    (check,) = (line for line in text.splitlines() if "echo conf" in line)
-    assert [f"nc zk{sid} 2181" in check for sid in (1, 2, 3, 4)] == [True] * 4
-
-
-def test_the_recommendation_names_the_commands_and_the_safer_way() -> None:
-    text = markdown(made(REPLACED))
-    assert text.startswith("# Replace server 3 by server 4 by `reconfig`: add server 4, then remove server 3\n")
-    assert "`reconfig` is safer than restarts here: its verdict is better: SAFE against UNDECIDED" in text
 
 
 def test_a_promotion_names_the_voters_that_must_not_break_off_and_what_to_do_if_the_leader_dies(tmp_path: Path) -> None:
@@ -91,18 +61,11 @@ def test_a_promotion_names_the_voters_that_must_not_break_off_and_what_to_do_if_
     assert command["needed"] == [1, 2, 3]
 
 
-def test_an_unfinished_search_is_never_called_explored_to_the_end() -> None:
-    text = markdown(made((1, 2, 3, 4), SafetyVerdict.OPEN))
-    (row,) = {line for line in text.splitlines() if line.startswith("| reconfig, ")}
-    assert text.startswith("# Not decided: ") and "all explored" not in row
-    assert "UNDECIDED | " in row and "| UNDECIDED: 1 run, 10 states, not explored to the end |" in row
-
-
 def test_the_data_have_what_a_program_needs_to_follow_the_plan() -> None:
     found = data(made(REPLACED))
     assert (found["verdict"], found["exit_code"], found["reconfig"]["safer"]) == ("safe", 22, "reconfig")
     first, second = found["reconfig"]["routes"][0]["commands"]
-    assert [each["server"] for each in first["start"]] == [4] and first["zkcli"] == ADD_FOUR
+    assert [each["server"] for each in first["start"]] == [4] and first["zkcli"].startswith("reconfig -add ")
     assert (second["leaving"], second["joining"], second["stop"]) == ("3", None, [3])
 
 
@@ -119,15 +82,6 @@ def test_the_data_have_what_a_program_needs_to_follow_the_plan() -> None:
 def test_the_data_fit_the_schema(given: Plan) -> None:
     validator = Draft202012Validator({"$ref": "#/$defs/plan", "$defs": SCHEMA["$defs"]})
     assert not [error.message for error in validator.iter_errors(json.loads(json.dumps(data(given))))]
-
-
-def test_a_mixed_ensemble_gets_the_reason_and_the_remedy() -> None:
-    given = made((1, 2, 3, 4), disabled=(2,))
-    text, found = markdown(given), data(given)["reconfig"]
-    assert "not true at server 2" in text and "Set it in the file of server 2" in text
-    assert "zkCli" not in text
-    assert [(each["obstacle"], each["servers"]) for each in found["refusals"]] == [("disabled at some", [2])]
-    assert found["routes"] == [] and found["safer"] == "restarts"
 
 
 def test_every_obstacle_has_a_sentence() -> None:
@@ -153,10 +107,3 @@ def test_a_violation_of_a_command_is_told_as_a_story(tmp_path: Path) -> None:
     found = [path for path in scenarios.rglob("*.yaml") if "expect: violated" in path.read_text()]
     assert len(found) == 1 and (found[0].parent / "members-1-2-3.cfg").exists()
     assert cli("run", found[0]).code == 0, "the scenario repeats the violation"
-
-
-def test_an_input_whose_servers_have_other_members_is_one_clear_error(tmp_path: Path) -> None:
-    dynamic_folder(tmp_path / "before", (1, 2, 3))
-    (tmp_path / "before" / "2" / "zoo.cfg.dynamic").write_text("server.1=zk1:2888:3888:participant;2181\n")
-    ended = cli("rollout", "--from", tmp_path / "before", "--to", tmp_path / "before", "--no-cache")
-    assert ended.code == 151 and "Traceback" not in ended.err

@@ -67,12 +67,6 @@ def test_under_either_policy_the_highest_ordinal_restarts_first() -> None:
 # Disks.
 
 
-def test_a_standalone_server_on_another_host_has_an_empty_disk(tmp_path: Path) -> None:
-    made = judged(alone(tmp_path / "old", "hosta"), alone(tmp_path / "new", "hostb"))
-    assert made.direct.stage.moved == (1,)
-    assert (made.outcome_with_disks, made.outcome) == (SafetyVerdict.SAFE, SafetyVerdict.UNSAFE)
-
-
 def test_one_to_three_with_the_old_server_on_another_host_loses_all(tmp_path: Path) -> None:
     made = judged(alone(tmp_path / "old", "hosta"), folder_of(tmp_path / "new", (1, 2, 3)))
     assert (made.outcome_with_disks, made.outcome) == (SafetyVerdict.SAFE, SafetyVerdict.UNSAFE)
@@ -86,16 +80,6 @@ def test_the_ways_are_not_compared_where_disks_are_given() -> None:
 
 
 # Sentences.
-
-
-def test_a_server_that_starts_again_is_not_stopped_for_good() -> None:
-    text = markdown(judged(shipped("three"), shipped("four"), how=Way.STOP_ALL, leader=3))
-    assert "**Stop server 1**." in text and "for good" not in text
-    assert "Then wait until every server serves:" in text
-
-
-def test_no_change_is_nothing_to_do() -> None:
-    assert markdown(judged(shipped("three"), shipped("three"))).startswith("# There is nothing to do")
 
 
 def test_only_three_to_five_has_the_figure_of_three_to_five(tmp_path: Path) -> None:

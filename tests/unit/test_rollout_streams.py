@@ -22,7 +22,7 @@ from checker.rollout.output.markdown import markdown
 from spec.config import ConfigError
 from spec.config.problems import Findings
 from spec.config.properties import read_properties
-from tests.support.command_line import cli, python_m_checker
+from tests.support.command_line import python_m_checker
 from tests.support.rollout_runs import FOLDERS
 
 THREE = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8")
@@ -89,33 +89,6 @@ def test_a_file_on_standard_input_is_read_as_one_file(tmp_path: Path) -> None:
     with (tmp_path / "kafka.yaml").open() as stdin:
         ended = python_m_checker("rollout", "--from", tmp_path / "named.yaml", "--to", "/dev/stdin", stdin=stdin)
     assert (ended.code, ended.err) == (0, "")
-
-
-@pytest.mark.parametrize("option", ["--from", "--to", "--now"])
-@pytest.mark.parametrize("name", ["", "  "])
-def test_an_empty_name_is_no_input(option: str, name: str) -> None:
-    given = {"--from": FOLDERS / "three", "--to": FOLDERS / "four", option: name}
-    ended = cli("rollout", *(word for pair in given.items() for word in pair))
-    assert ended.code == 2 and ended.out == ""
-    assert ended.err.count("\n") == 1 and f"{option}: it names no input; write a folder" in ended.err
-
-
-def test_a_file_that_cannot_be_written_is_an_error_before_the_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_run(*_: object) -> None:
-        raise AssertionError("a run is made")
-
-    monkeypatch.setattr(Engine, "run", no_run)
-    for output in (tmp_path / "none" / "x.md", tmp_path):
-        ended = cli("rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "four", "--no-cache", "--output", output)
-        assert ended.code == 2 and f"error: {output}: it cannot be written" in ended.err
-    monkeypatch.undo()
-    (tmp_path / "old.md").write_text("old")
-    words = ("--from", FOLDERS / "three", "--to", FOLDERS / "four", "--how", "one-by-one", "--faults", 0)
-    for name in ("old.md", "new.md"):
-        assert cli("rollout", *words, "--output", tmp_path / name).code == 0
-        assert (tmp_path / name).read_text().startswith("# Add server 4")
 
 
 # YAML.

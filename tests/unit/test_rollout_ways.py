@@ -33,7 +33,6 @@ from checker.scenario import from_text
 from tests.support.command_line import cli
 from tests.support.rollout_runs import (
     FOLDERS,
-    SAMPLES,
     change_of,
     folder_of,
     made_up,
@@ -160,52 +159,6 @@ def test_the_way_of_a_platform_is_the_default(working: WayOfWorking | None, way:
     assert request.way is (way or Way.ONE_BY_ONE)
     assert replace(request, how=Way.NO_WAIT).way is Way.NO_WAIT
     assert replace(request, order=(1, 2, 3)).way is Way.ONE_BY_ONE
-
-
-def manifests(folder: Path, servers: int, probe: str) -> Path:
-    """Rendered manifests of the chart of Bitnami, with another question in its probe."""
-    text = (SAMPLES / f"bitnami-{servers}.yaml").read_text()
-    assert RUOK in text
-    path = folder / f"{servers}.yaml"
-    path.write_text(text.replace(RUOK, probe))
-    return path
-
-
-RUOK = 'echo "ruok" | timeout 2 nc -w 2 localhost 2181 | grep imok'
-SRVR = "echo srvr | nc localhost 2181 | grep Mode"
-
-
-def test_a_rolling_update_waits_for_service_only_if_the_probe_asks_for_it(tmp_path: Path) -> None:
-    """From three to five in one go: two leaders of one epoch without a fault, by either probe."""
-    steps = {}
-    for probe, way in ((RUOK, "unready-controller"), (SRVR, "parallel-controller")):
-        old, new = (manifests(tmp_path, servers, probe) for servers in (3, 5))
-        words = ("rollout", "--from", old, "--to", new, "--in-one-go", "--leader", 2, "--budget", "3s", "--no-cache")
-        answer = json.loads(cli(*words, "--json").out)
-        assert (answer["how"], answer["verdict"]) == (way, "unsafe")
-        steps[way] = [(step["action"], step["server"], step["wait"]) for step in answer["direct"]["orders"][0]["steps"]]
-    begun = [("start", 4, False), ("start", 5, False)]
-    assert steps["unready-controller"] == [*begun, *(("restart", sid, False) for sid in (3, 2, 1))]
-    assert steps["parallel-controller"] == [*begun, *(("restart", sid, True) for sid in (3, 2, 1))]
-
-
-@pytest.mark.parametrize(
-    ("probe", "how", "sentence"),
-    [
-        (RUOK, (), "a pod counts as ready before its server serves: its readinessProbe does not ask for that. So"),
-        (SRVR, (), None),
-        (RUOK, ("--how", "parallel-controller"), "then ask with `--how unready-controller`"),
-    ],
-)
-def test_the_answer_says_what_readiness_means(
-    tmp_path: Path, probe: str, how: tuple[str, ...], sentence: str | None
-) -> None:
-    old = manifests(tmp_path, 3, probe)
-    new = tmp_path / "new.yaml"
-    new.write_text(old.read_text().replace('ZOO_TICK_TIME, value: "2000"', 'ZOO_TICK_TIME, value: "3000"'))
-    ended = cli("rollout", "--from", old, "--to", new, "--no-cache", *how)
-    assert ended.code == 0, ended.err
-    assert (sentence is None) == ("**Readiness**" not in ended.out) and (sentence or "") in ended.out
 
 
 def rows(made: Plan) -> dict[str, tuple[str, str | None]]:

@@ -338,7 +338,7 @@ def _problem(part: PlanRoute, name: str) -> Iterator[str]:
             if reasons:
                 yield f"{name} is unsafe: {'; '.join(dict.fromkeys(map(reason_words, reasons)))}."
             if part.stage.moved:
-                yield f"With the disks moved it is {WORDS[part.outcome_with_disks].lower()}."
+                yield f"With the disks moved: {WORDS[part.outcome_with_disks]}."
         case SafetyVerdict.STALLS:
             answer = part.answer(Question.HEALING, faulty=False)
             where, result = reason_words(answer), answer.finding

@@ -43,8 +43,8 @@ from checker.rollout.route_verdict import PlanRoute
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS, is_loopback
 
-POD = re.compile(r"(?P<stem>[a-z0-9-]+)-(?P<ordinal>[0-9]+)\.[a-z0-9-]+\.(?P<namespace>[A-Za-z0-9-]+)\.svc(?:\..*)?")
-"""The host name of a pod of a StatefulSet."""
+POD = re.compile(r"([a-z0-9-]+)-([0-9]+)\.[a-z0-9-]+\.(?:namespace|([a-z0-9-]+))\.svc(?:\..*)?", re.IGNORECASE)
+"""The host name of a pod of a StatefulSet: its name, the ordinal, and the namespace if the manifest states one."""
 ROLES = "(leader|follower)"
 USUAL_PORT, ADMIN_PORT = "2181", "8080"
 MODE, STATE = "Mode: ", "server_state.*"
@@ -96,7 +96,7 @@ def wait_of(new: ConfigState, sid: Sid) -> Wait:
         question, port = _secure(values, host)
         place = [host, port]
     if pod := POD.fullmatch(host):
-        question, place = _in_pod(question, port, pod["stem"], pod["namespace"]), [pod["ordinal"]]
+        question, place = _in_pod(question, port, pod[1], pod[3]), [pod[2]]
     elif client is not None and is_loopback(client.host) and not is_loopback(host):
         question = BY_SSH
     role = ["standalone"] if new.view.standalone else ["observer"] if sid in new.view.observers else []
@@ -117,13 +117,13 @@ def _secure(values: Mapping[str, str], host: str) -> tuple[ServerQuestion, str]:
     return ServerQuestion("serves_by_certificate", TLS.format("-cert CLIENT.pem -key CLIENT.pem "), assumes=need), port
 
 
-def _in_pod(question: ServerQuestion, port: str, stem: str, namespace: str) -> ServerQuestion:
+def _in_pod(question: ServerQuestion, port: str, stem: str, namespace: str | None) -> ServerQuestion:
     """The question in a pod of a StatefulSet, whose argument is the ordinal. `srvr` needs no program but bash."""
     asks = f"exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; cat <&3"
     if question is not AT_PORT:
         asks = question.asks.replace('"', "").replace("$1", "127.0.0.1").replace("$2", port)
     name = f"{question.name}_{stem.replace('-', '_')}{'' if port == USUAL_PORT else f'_{port}'}"
-    pod = f'kubectl exec -n {namespace} "{stem}-$1" -- bash -c "{asks}"'
+    pod = f'kubectl exec{f" -n {namespace}" if namespace else ""} "{stem}-$1" -- bash -c "{asks}"'
     return ServerQuestion(name, pod, arguments=1, mark=question.mark, assumes=question.assumes)
 
 
