@@ -111,11 +111,12 @@ def read_bytes(path: Path, limit: int, *, streams: bool = False) -> bytes:
 
 
 def read_trace_text(path: Path) -> str:
-    """Read a saved trace. Raises OSError, and ValueError for another encoding or a file that is too large."""
+    """Read a saved trace. Raises ValueError with the reason, also for another encoding or a file that is too large."""
     try:
         return read_bytes(path, TRACE).decode("utf-8")
-    except TooLargeError as error:
-        raise ValueError(str(error)) from None
+    except (OSError, TooLargeError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{path}: it cannot be read ({why}); name a saved trace") from None
 
 
 JOURNAL_KIND = "the journal of a node, which `validate` reads"

@@ -35,12 +35,10 @@ def _quorums(options: argparse.Namespace) -> int:
     from checker.symbolic.report import quorums_command  # noqa: PLC0415
 
     answer = quorums_command(options.files)
-    failed = answer.exit_code in (ExitCode.CONFIGURATION, ExitCode.COMMAND_LINE)
+    if answer.exit_code in (ExitCode.CONFIGURATION, ExitCode.COMMAND_LINE) and not options.json:
+        return refused(answer.text, answer.exit_code)
     with unread_output_discarded():
-        if options.json:
-            say(json.dumps(answer.data))
-        else:
-            say(answer.text, stream=sys.stderr if failed else sys.stdout)
+        say(json.dumps(answer.data) if options.json else answer.text)
     return answer.exit_code
 
 

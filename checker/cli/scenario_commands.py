@@ -75,8 +75,8 @@ def _replay(options: argparse.Namespace) -> int:
 
     try:
         text = read_trace_text(options.file)
-    except (OSError, ValueError) as error:
-        return refused(f"{options.file}: it cannot be read ({error}); name a saved trace", ExitCode.SCENARIO)
+    except ValueError as error:
+        return refused(str(error), ExitCode.SCENARIO)
     try:
         trace = read_trace(text, str(options.file))
         replayed = replay(trace, job_of(trace.source, options.model))
@@ -136,8 +136,8 @@ def _begin(handlers: Handlers, trace: Path | None) -> None:
         return
     try:
         text = read_trace_text(trace)
-    except (OSError, ValueError) as error:
-        raise BadRequestError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
+    except ValueError as error:
+        raise BadRequestError(str(error)) from None
     say(f"{trace}: {handlers.begin_with(LoadRequest(str(trace), text))}")
 
 

@@ -56,14 +56,6 @@ def json_of(*words: object) -> Any:
 # -- text ----------------------------------------------------------------------------------------------------
 
 
-def test_one_server_is_one_run_and_its_report_begins_with_the_verdict() -> None:
-    """The server decides alone and leads: two states, including the first one."""
-    ended = cli("--nodes", 1)
-
-    assert ended.code == 0
-    assert ended.lines[0] == "passed: no violation, space exhausted: 2 states (as expected)"
-
-
 @pytest.mark.parametrize("nodes", [2, 3])
 def test_every_run_of_a_set_is_a_line_with_its_grain_states_depth_and_verdict(nodes: int) -> None:
     text, runs = report_of_a_set(nodes), json_of("--nodes", nodes)["runs"]
@@ -100,25 +92,6 @@ def test_the_set_of_runs_looks_at_the_whole_server_and_at_messages_a_broken_link
 
 def test_without_a_number_there_are_three_servers() -> None:
     assert cli().lines == report_of_a_set(3).lines
-
-
-def test_options_that_describe_an_ensemble_are_one_run_and_stand_in_its_bounds() -> None:
-    ended = cli("--nodes", 3, "--crashes", 1, "--rounds", 2, "--capacity", 1, "--late", 0, "--states", 100)
-
-    assert "bounds epochs and zxids stay as given: only the election is explored" in ended.lines
-    assert "bound at most 1 crash" in ended.lines
-    assert "bound no election beyond round 2" in ended.lines
-    assert "bound at most 1 in flight from one server to another, and one queued" in ended.lines
-    assert any(line.startswith("limits 100 states, ") for line in ended.lines)
-
-
-def test_of_several_runs_only_those_not_as_expected_are_told_in_full(scenario: Write) -> None:
-    good, bad = scenario(f"name: good\n{PASSES}", "1.yaml"), scenario(f"name: bad\n{VIOLATED}", "2.yaml")
-    ended = cli("run", good, bad)
-
-    assert [line.split()[0] for line in ended.lines[:2]] == ["good", "bad"]
-    assert [line for line in ended.lines if line in ("good", "bad")] == ["bad"]
-    assert ended.lines[-1] == "2 runs, 1 as expected"
 
 
 def test_levels_are_the_new_states_at_each_depth_from_the_first_state_on(scenario: Write) -> None:
@@ -260,18 +233,6 @@ def test_itf_shows_the_same_trace_as_json_holds(scenario: Write) -> None:
     assert json.loads(text[text.index("\n{") :]) == run["traces"][0]
 
 
-def test_format_none_leaves_the_trace_out_and_nothing_else(scenario: Write) -> None:
-    short, full = (cli("run", scenario(VIOLATED), "--format", form) for form in ("none", "text"))
-
-    common = without_measures(short)
-    assert without_measures(full)[: len(common)] == common
-    assert without_measures(full)[len(common) + 1].startswith("violated: NeverLeads(3) at depth ")
-
-
-def without_measures(ended: Ended) -> list[str]:
-    return [line for line in ended.lines if not line.startswith(("time ", "limits ", "memory ", "Python steps "))]
-
-
 @pytest.mark.parametrize("text", [VIOLATED, DEADLOCK, PASSES], ids=["violation", "deadlock", "witness"])
 def test_traces_are_written_in_every_format_and_replay_to_the_same_finding(scenario: Write, text: str) -> None:
     folder = scenario(text).parent / "new" / "traces"
@@ -410,35 +371,6 @@ def test_a_run_that_the_bounds_do_not_let_be_told_finely_is_told_by_the_oracle_w
 # -- quorums and tables --------------------------------------------------------------------------------------
 
 
-def test_quorums_of_three_and_of_five_servers_may_be_disjoint_and_two_such_are_shown(scenario: Write) -> None:
-    """2 + 3 = 5 is not more than 5 (R10')."""
-    folder = scenario(PASSES).parent
-    files = folder / "zoo-3.cfg", folder / "zoo-5.cfg"
-    text, data = cli("quorums", *files), cli("quorums", *files, "--json")
-
-    (pair,) = [each for each in data.data["pairs"] if each["a"] != each["b"]]
-    few, many = set(pair["disjoint"]["a"]), set(pair["disjoint"]["b"])
-    assert (text.code, data.code, pair["meet"]) == (12, 12, False)
-    assert few <= {1, 2, 3}
-    assert len(few) >= 2
-    assert many <= {1, 2, 3, 4, 5}
-    assert len(many) >= 3
-    assert not few & many
-    for quorum in (few, many):
-        assert "{" + ", ".join(map(str, sorted(quorum))) + "}" in text.out
-
-
-def test_quorums_of_three_and_of_four_servers_always_meet_and_that_is_proved(scenario: Write) -> None:
-    """2 + 3 = 5 is more than 4 (R10')."""
-    folder = scenario(PASSES).parent
-    ended = cli("quorums", folder / "zoo-3.cfg", folder / "zoo-4.cfg")
-
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.lines[-2].startswith("every quorum of ")
-    assert ended.lines[-2].endswith(" (proved)")
-    assert ended.lines[-1] == "because 2 + 3 = 5 is more than the 4 voters of the two together"
-
-
 @pytest.fixture(scope="module")
 def computed_once() -> Iterator[None]:
     """Compute the tables only once: these tests request them in two formats, and every command computes them anew."""
@@ -461,19 +393,6 @@ def test_the_tables_are_those_of_the_guide() -> None:
         (5, 1): (True, False), (5, 2): (True, False), (5, 3): (False, True),
         (6, 1): (True, False), (6, 2): (True, False), (6, 3): (False, False),
     }  # fmt: skip
-
-
-@pytest.mark.usefixtures("computed_once")
-def test_the_tables_say_the_same_in_words() -> None:
-    rows = [re.split(r"\s{2,}", line.strip()) for line in cli("tables").out.splitlines()]
-
-    assert [(row[0], row[2]) for row in rows if len(row) == 4 and row[0].isdecimal()] == [
-        ("2", "0"), ("3", "1"), ("4", "1"), ("5", "2"), ("6", "2"),
-    ]  # fmt: skip
-    assert [tuple(row[:4]) for row in rows if len(row) == 5 and row[0].isdecimal()] == [
-        ("5", "1", "serves", "no leader"), ("5", "2", "serves", "no leader"), ("5", "3", "no leader", "serves"),
-        ("6", "1", "serves", "no leader"), ("6", "2", "serves", "no leader"), ("6", "3", "no leader", "no leader"),
-    ]  # fmt: skip
 
 
 # -- colours -------------------------------------------------------------------------------------------------
@@ -500,19 +419,3 @@ def test_a_terminal_gets_colours_and_a_pipe_gets_none(scenario: Write) -> None:
     assert ESCAPE not in piped.stdout + piped.stderr
     assert ESCAPE in shown
     assert piped.stdout.splitlines()[0] in shown, "the same words in both"
-
-
-def test_a_seed_that_z3_cannot_take_is_refused() -> None:
-    ended = cli("proofs", "--only", "zab", "--seed", "-1")
-
-    assert ended.code == 2
-    right = "'-1' is not a whole number from 0 to 2147483647"
-    assert ended.err.strip() == f"error: argument --seed: {right}; for the options: python -m checker proofs --help"
-
-
-def test_proofs_lists_what_is_proved_and_the_cycles_that_votes_had() -> None:
-    ended = cli("proofs", "--only", "votes")
-
-    assert ended.code == 0
-    assert "proved: the order of votes is total" in ended.lines
-    assert any(line.startswith("the smallest cycle of 3 votes before ZOOKEEPER-1419") for line in ended.lines)

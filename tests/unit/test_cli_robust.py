@@ -275,6 +275,40 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return saved_trace(tmp_path_factory.mktemp("traces"))
 
 
+def test_a_trace_that_is_saved_replays(trace: dict[str, Any], tmp_path: Path) -> None:
+    """The next tests spoil it."""
+    (tmp_path / "t.itf.json").write_text(json.dumps(trace))
+    assert cli("replay", tmp_path / "t.itf.json").code == 0
+
+
+SOURCE = ("#meta", "source")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("#meta", "quorate"), 99),
+        (("#meta", "property"), "OneLeader"),
+        (("#meta", "clause"), "something else"),
+        (("#meta", "moves"), []),
+        (("#meta", "moves", 0, "arguments"), [9, "another file"]),
+        (("states", 1, "server.1"), {"state": "LEADING"}),
+        (SOURCE, {}),
+        (SOURCE, {"kind": "recipe"}),
+        (SOURCE, {"kind": "scenario", "text": "servers: 1", "file": "s.yaml", "files": {}}),
+        (SOURCE, {"kind": "refined", "of": {"kind": "refined"}}),
+    ],
+)
+def test_150_for_a_trace_that_does_not_run_as_it_says(
+    trace: dict[str, Any], tmp_path: Path, path: tuple[str | int, ...], value: object
+) -> None:
+    (tmp_path / "t.itf.json").write_text(json.dumps(changed(trace, path, value)))
+    ended = cli("replay", tmp_path / "t.itf.json")
+
+    assert (ended.code, ended.out) == (150, "")
+    assert ended.err.startswith("error: ")
+
+
 def paths_in(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [each for key, item in items for each in ((*path, key), *paths_in(item, (*path, key)))]

@@ -22,7 +22,6 @@ from checker.engine import Exploration, Limits, Model, Stop, plain
 from checker.report import text as report_text
 from tests.support.command_line import Ended, cli, zoo_cfg
 from tests.support.gate import NEVER, SERVERS, at, check_junit, check_sarif, commands
-from tests.support.trace_readers import read_markdown
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "checker" / "report" / "report.schema.json"
@@ -94,17 +93,6 @@ def test_every_scenario_is_accounted_for_and_the_code_is_the_gravest(gate: Gate)
     assert gate.report["exit_code"] == gate.sarif["runs"][0]["invocations"][0]["exitCode"] == EXIT_CODE
     assert gate.ended.out.count("fualts: unknown key") == 2  # its line, and an annotation
     assert "6 runs, 2 as expected" in gate.ended.out
-
-
-@pytest.mark.parametrize("option", ["--junit", "--sarif", "--report"])
-def test_2_for_a_report_that_cannot_be_there_before_anything_is_run(tmp_path: Path, option: str) -> None:
-    files = write_scenarios(tmp_path)
-    with at(tmp_path):
-        in_a_file, a_folder = cli("run", files[0], option, f"{files[0]}/x"), cli("run", files[0], option, "zk")
-
-    assert (in_a_file.code, in_a_file.out, a_folder.code, a_folder.out) == (2, "", 2, "")
-    assert in_a_file.err.startswith(f"error: {option} zk/passes.yaml/x: no folder can be there (")
-    assert a_folder.err == f"error: {option} zk: a folder is there; name a file\n"
 
 
 def test_the_main_job_has_reports_too_and_no_file_to_point_at(tmp_path: Path) -> None:
@@ -333,41 +321,6 @@ def test_annotations_are_what_should_not_be_at_its_lines_and_no_name_is_a_comman
     assert found["zk/violated.yaml"].message == f"{ODD}: violated: NeverLeads(3) at depth 1: it leads"
     assert found["zk/vacuous.yaml"].properties["title"] == "vacuous: hopes in vain"
     assert found["zk/misjudged.yaml"].properties["title"] == "passed unexpectedly: misjudged"
-
-
-def test_a_name_that_is_written_as_a_command_is_none(tmp_path: Path) -> None:
-    (tmp_path / "zoo-3.cfg").write_text(zoo_cfg(1, 2, 3))
-    for name in ("1", "2"):
-        (tmp_path / f"{name}.yaml").write_text(f'name: "::warning::as if"\n{SERVERS}', encoding="utf-8")
-    with at(tmp_path):
-        ended = cli("run", "1.yaml", "2.yaml", "--github")
-        as_json = cli("run", "1.yaml", "2.yaml", "--github", "--json")
-
-    assert "\n::warning::as if" in ended.out
-    assert commands(ended.out) == commands(as_json.err) == []
-    assert json.loads(as_json.out)["exit_code"] == 0
-
-
-def test_the_summary_is_added_to_what_is_there_and_shows_names_as_they_stand(gate: Gate) -> None:
-    read = read_markdown(gate.summary)
-
-    assert gate.summary.startswith("what an earlier step said\n")
-    (table,) = read.tables
-    assert [row[0] for row in table] == ["scenario", "settles", ODD, "shows it", "zk/mistake.yaml",
-                                         "hopes in vain", "misjudged"]  # fmt: skip
-    assert [row[1].split()[0] for row in table[1:]] == ["✅", "❌", "✅", "❌", "❌", "❌"]
-    assert "2 of 6 as expected" in read.paragraphs
-    assert len(read.fences) == 3  # of the four unexpected ones, one was not run
-    assert read.html == []
-
-
-def test_nothing_is_said_to_github_unless_it_is_asked_for_also_in_a_workflow(tmp_path: Path) -> None:
-    files = write_scenarios(tmp_path)
-    with at(tmp_path, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md")):
-        ended = cli("run", files[1])
-
-    assert "::" not in ended.out.replace(ODD, "")
-    assert not (tmp_path / "summary.md").exists()
 
 
 def test_paths_are_seen_from_the_workspace_wherever_the_command_runs(tmp_path: Path) -> None:

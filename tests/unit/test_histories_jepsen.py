@@ -164,42 +164,5 @@ def test_a_cas_of_pairs_of_pairs_needs_a_read_that_tells_keys_from_vectors(tmp_p
     assert judged(tmp_path, edn([*written, *swapped, *read("[1 nil]", "[1 2]")]))[0] == 12
 
 
-def test_a_key_that_a_map_has_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ClientHistoryError, match=r"edn:1: a map has a key twice"):
-        judged(tmp_path, "{:process 1, :type :invoke, :f :read, :value nil, :process 2}")
-
-
 def test_a_history_without_an_answer_is_vacuous(tmp_path: Path) -> None:
     assert judged(tmp_path, edn([(0, "invoke", "write", "1"), (0, "info", "write", "1")]))[0] == 21
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("[1 2", ":1: the file ends within a form"),
-        ("{:process 0 :type}", ":1: a map has a key without a value"),
-        ("\n}", ":2: } closes nothing here"),
-        ("[#_]", ":1: ] closes nothing here, or a form is missing"),
-        ("[" * 70, ":1: collections in 64 levels"),
-        ('"a\\q"', ":1: .* is no text of EDN"),
-        ("7" * 900 + "\\", ":1: 7{40} is not EDN"),
-        ("hello", "hello is no entry of a history"),
-        (edn([(0, "invoke", "txn", "[[:r 0 nil]]")]), ":1: .* is unknown; .* the functions :read, :write and :cas"),
-        (edn([(0, "ok", "read", "1")]), ":1: .* does not fit here"),
-        (edn([(0, "invoke", "read", "nil")] * 2), ":2: .* does not fit here"),
-        (edn([(0, "invoke", "write", "1"), (0, "ok", "write", "2")]), ":2: .* an answer has the :value"),
-        (edn([(0, "invoke", "read", "nil"), (0, "ok", "write", "1")]), ":2: .* does not fit here"),
-        (edn([(0, "invoke", "read", "nil"), (0, "fail", "write", "1")]), ":2: .* does not fit here"),
-        (edn([(0, "info", "write", "1")]), ":1: .* does not fit here"),
-        ('{:process "0", :type :invoke, :f :read, :value nil}', ":1: .* a process is a number, or a keyword"),
-        ("{:process nil, :type :invoke, :f :read, :value nil}", ":1: .* a process is a number, or a keyword"),
-        ("{:process 0, :type :invoke, :f :write}", ":1: .* only a read may lack its :value"),
-        ("{:process 0, :type :invoke, :f :read}\n{:process 0, :type :ok, :f :read}", ":2: .* may lack its :value"),
-        (edn([(0, "invoke", "cas", "1"), (0, "ok", "cas", "1")]), ":1: :cas needs a :value"),
-    ],
-)
-def test_a_file_that_is_not_understood_has_one_error_with_its_line(tmp_path: Path, text: str, error: str) -> None:
-    with pytest.raises(ClientHistoryError, match=error) as raised:
-        judged(tmp_path, text)
-    assert len(str(raised.value)) < 600 + len(str(tmp_path))
-    assert "\n" not in str(raised.value)

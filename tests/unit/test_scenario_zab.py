@@ -8,7 +8,7 @@ from checker.engine import Row
 from checker.engine.semantics import successors
 from checker.job import Job
 from checker.models.ensemble import Budgets
-from checker.scenario import ScenarioError, VariantError, from_source, from_text
+from checker.scenario import from_source, from_text
 from spec.server import Server
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
@@ -23,12 +23,6 @@ ONE_WRITE = ESTABLISHED + "workload: {writes: 1}\n"
 
 def job(text: str) -> Job:
     return from_text(text, FILES.get, "s.yaml")
-
-
-def error_of(text: str) -> str:
-    with pytest.raises(ScenarioError) as raised:
-        job(text)
-    return str(raised.value)
 
 
 def server(made: Job, sid: int, row: Row | None = None) -> Server:
@@ -127,91 +121,6 @@ def test_a_log_is_what_is_behind_the_snapshot() -> None:
 
 # Refusals.
 
-IDLE = "it changes nothing where the election is all there is; write protocol: zab"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("disk: sync\n", f"s.yaml:3: disk: {IDLE}"),
-        ("commits: async\n", f"s.yaml:3: commits: {IDLE}"),
-        ("clients: anywhere\n", f"s.yaml:3: clients: {IDLE}"),
-        ("discovery: one-step\n", f"s.yaml:3: discovery: {IDLE}"),
-        ("elections: 2\n", f"s.yaml:3: elections: {IDLE}"),
-        ("workload: {writes: 1}\n", f"s.yaml:3: workload: {IDLE}"),
-        ("faults: {disconnects: 1}\n", f"s.yaml:3: faults.disconnects: {IDLE}"),
-        ("variants: [torn-record]\n", f"s.yaml:3: variants[0]: {IDLE}"),
-    ],
-)
-def test_what_only_leading_and_following_has_is_refused_with_the_election_alone(text: str, said: str) -> None:
-    assert error_of(SERVERS + text) == said
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "clients: anywhere\n",
-            "s.yaml:5: clients: it changes nothing where no client writes; write workload: {writes: 1}",
-        ),
-        (
-            "faults: {early_timeouts: 1}\n",
-            "s.yaml:5: faults.early_timeouts: it changes nothing where an election is one step; write grain: fine",
-        ),
-        ("variants: [ZOOKEEPER-4711]\n", "s.yaml:5: variants[0]: 'ZOOKEEPER-4711' is not known here; did you mean"),
-        (
-            "variants: [ZOOKEEPER-1514]\n",
-            "s.yaml:5: variants[0]: it changes nothing where an election is one step; write grain: fine",
-        ),
-        (
-            "disk: sync\nvariants: [ack-before-log]\n",
-            "s.yaml:6: variants[0]: it changes nothing where the disk is never late; write disk: async",
-        ),
-        (
-            "variants: [sync-from-applied]\n",
-            "s.yaml:5: variants[0]: it changes nothing where commits are applied immediately; "
-            "write commits: async",
-        ),
-        (
-            "opening: [{write: 1}]\n",
-            "s.yaml:5: opening[0]: no such step is possible here; order the steps as they can happen, and give "
-            "faults their budgets and clients and operators theirs, in workload",
-        ),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_a_run_of_zab_is_told_with_its_line(text: str, said: str) -> None:
-    assert error_of(ZAB + text).startswith(said)
-
-
-@pytest.mark.parametrize(("key", "named"), [("elections: 2", "elections"), ("discovery: one-step", "discovery")])
-def test_what_only_the_oracle_has_is_refused_message_by_message(key: str, named: str) -> None:
-    said = error_of(SERVERS + f"protocol: zab\n{key}\n")
-    where = "where elections are explored message by message"
-    assert said.startswith(f"s.yaml:4: {named}: it changes nothing {where}; write grain: oracle")
-
-
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ("epoch: 1, log: [1:2, 1:1]", "log[1]: 1:1 is not beyond 1:2, which is before it"),
-        ("epoch: 1, zxid: 1:2, log: [1:2]", "log[0]: 1:2 is not beyond 1:2, which is before it"),
-        ("epoch: 1, log: [1:0]", "log[0]: 1:0 names an epoch, and no transaction"),
-        ("epoch: 1, log: [one]", "log[0]: 'one' is not a zxid"),
-        ("epoch: 1, log: [true]", "log[0]: true or false is here where a map is expected"),
-        ("epoch: 2, accepted_epoch: 1", "accepted_epoch: the acceptedEpoch 1 is less than the currentEpoch 2"),
-        ("epoch: 1, log: [2:1]", "the currentEpoch 1 is behind the last zxid 2:1, and no server starts so"),
-    ],
-)  # fmt: skip
-def test_a_disk_that_no_server_starts_with_is_refused(entry: str, said: str) -> None:
-    text = f"file: zoo-3.cfg\nprotocol: zab\nservers:\n  1: {{{entry}}}\n  2: {{}}\n  3: {{}}\n"
-    assert error_of(text).startswith("s.yaml:4: servers.1")
-    assert said in error_of(text)
-
-
-@pytest.mark.parametrize(("entry", "key"), [("log: [1:1]", "log"), ("accepted_epoch: 1", "accepted_epoch")])
-def test_an_election_alone_has_no_use_for_a_log(entry: str, key: str) -> None:
-    assert error_of(f"file: zoo-3.cfg\nservers: {{1: {{{entry}}}}}\n") == f"s.yaml:2: servers.1.{key}: {IDLE}"
-
 
 # Openings.
 
@@ -291,9 +200,3 @@ def test_a_job_with_an_added_variant_is_made_again_from_its_source() -> None:
     again = from_source(from_text(ZAB, FILES.get, added=[Variant.QUEUE_SURVIVES_SHUTDOWN]).source)
     assert "with ZOOKEEPER-4712" in again.bounds
     assert "sync late" in again.model.actions
-
-
-def test_a_variant_that_changes_nothing_in_a_scenario_is_not_added() -> None:
-    with pytest.raises(VariantError) as raised:
-        from_text(SERVERS, FILES.get, added=[Variant.TORN_RECORD])
-    assert str(raised.value) == f"the variant torn-record: {IDLE}"
