@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from checker.scenario import ScenarioError, from_source, from_text
+from checker.scenario import from_source, from_text
 from checker.scenario.yaml_lines import LikeError
 from spec.releases import HISTORIES, RELEASES, DefectHistory, Release, defects_of
-from tests.support.command_line import Ended, Write, cli, scenarios_in
+from tests.support.command_line import Write, cli, scenarios_in
 
 DEFECTS = Path(__file__).parents[2] / "spec" / "scenarios" / "known-defects"
 FORGETS = DEFECTS.joinpath("zookeeper-4394.yaml").read_text("utf-8").replace("variants: [ZOOKEEPER-4394]\n", "")
@@ -29,9 +29,6 @@ ALL_OF_ZAB = ZAB.replace("writes: 1", "writes: 1, restores: 1") + "commits: asyn
 ALL = ALL_OF_ZAB.replace("zoo-3.cfg", "zoo.cfg") + "plan: [{reconfig: {remove: [1]}}]\n"
 """A scenario in which every defect may show."""
 OF_RECONFIGURATION = {"pending-view-activated", "epoch-of-active-view", "last-seen-forgotten"}
-ELECTION = "file: zoo-3.cfg\nservers: [1, 2, 3]\nrounds: 1\n"
-LOCK = "recipe: lock\n"
-SERVICE = "service: [[get /a]]\n"
 
 
 @pytest.fixture
@@ -152,50 +149,6 @@ def test_of_the_runs_of_nodes_those_with_the_whole_server_are_taken() -> None:
 
 
 # Refusals.
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (ELECTION, "it changes nothing where the election is all there is; write protocol: zab"),
-        (
-            ELECTION.replace("rounds: 1", "grain: oracle"),
-            "it changes nothing where the election is all there is; write protocol: zab",
-        ),
-        (LOCK, "it changes nothing where clients are explored and no servers; name a scenario with protocol: zab"),
-        (SERVICE, "it changes nothing where clients are explored and no servers; name a scenario with protocol: zab"),
-        (ZAB + "like: 3.8.6\n", "the scenario is like 3.8.6; leave one of them out"),
-    ],
-)
-def test_a_release_that_changes_nothing_is_refused(scenario: Write, text: str, said: str) -> None:
-    assert cli("run", scenario(text), "--like", "3.8.4") == Ended(2, "", f"error: like 3.8.4: {said}\n")
-
-
-def test_nodes_refuses_a_release_where_only_the_election_is_explored() -> None:
-    ended = cli("--nodes", "3", "--crashes", "1", "--grain", "oracle", "--like", "3.8.4")
-    assert (ended.code, ended.out) == (2, "")
-    assert "--like 3.8.4: it changes nothing where the election is all there is; add --protocol zab" in ended.err
-
-
-def test_an_unknown_release_is_a_bad_command_line_with_the_nearest_ones() -> None:
-    ended = cli("--nodes", "3", "--like", "3.8.7")
-    assert (ended.code, ended.out) == (2, "")
-    assert "--like: the release '3.8.7' is not in the table; the nearest known: 3.8.6 and 3.9.0" in ended.err
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (ZAB + "like: 3.9.9\n", "yaml:11: like: the release '3.9.9' is not in the table; the nearest known: 3.9.5"),
-        (ELECTION + "like: 3.9.5\n", "scenario.yaml:4: like: it changes nothing where the election is all there is"),
-        (LOCK + "like: 3.9.5\n", "scenario.yaml:2: like: unknown key; it is a key of scenarios of an ensemble"),
-        (ZAB + "like: 3.9\n", "scenario.yaml:11: like: expected text or nothing"),
-    ],
-)  # fmt: skip
-def test_a_mistake_in_the_key_is_an_error_with_its_line(text: str, said: str) -> None:
-    with pytest.raises(ScenarioError) as raised:
-        from_text(text, FILES.get)
-    assert said in str(raised.value)
 
 
 def test_a_source_with_an_unknown_release_makes_no_job() -> None:

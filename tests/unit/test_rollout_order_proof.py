@@ -261,17 +261,6 @@ def test_no_stages_are_judged_beside_a_proved_order_that_is_safe(tmp_path: Path)
 # -- the command ---------------------------------------------------------------------------------------------
 
 
-def test_three_to_five_is_proved_without_any_option() -> None:
-    ended = cli("rollout", "--from", str(FOLDERS / "three"), "--to", str(FOLDERS / "five"), "--json")
-    answer = json.loads(ended.out)
-    assert (ended.code, answer["verdict"], answer["stages"]) == (0, "safe", [])
-    safety = [each for each in answer["direct"]["answers"] if each["question"] in ("election", "commits")]
-    assert {(each["verdict"], each["reason"]) for each in safety} == {("safe", "proved in order")}
-    for order in answer["direct"]["orders"]:
-        assert order["proof"]["premise"] == "one_go"
-        assert [each["running"] for each in order["proof"]["stages"]] == [[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
-
-
 def test_the_order_that_the_readme_calls_proved_has_the_two_conditions_that_it_names() -> None:
     """The README states the claim with its conditions; the plan has a proof with these two and no other."""
     text = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
