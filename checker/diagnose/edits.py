@@ -90,7 +90,7 @@ def myid_edits(server: ServerEvidence, sid: Sid) -> tuple[FileEdit, ...]:
 def key_edits(files: ServerFiles, key: str, value: str) -> tuple[FileEdit, ...]:
     """A zoo.cfg with another value of a key."""
     after = _without(files.text, re.escape(key)) + f"{key}={value}\n"
-    changed = _edited(files, after)
+    changed = edited(files, after)
     return () if changed is None or settings(changed).get(key) != value else (_edit(files, after),)
 
 
@@ -98,7 +98,7 @@ def member_edits(files: ServerFiles, model: ServerFiles) -> tuple[FileEdit, ...]
     """A zoo.cfg with the members that another one has."""
     lines = re.findall(rf"^[ \t\f]*{MEMBERS}[ \t\f]*[=: \t].*$", model.text, re.MULTILINE)
     after = _without(files.text, MEMBERS) + "".join(f"{line.strip()}\n" for line in lines)
-    changed = _edited(files, after)
+    changed = edited(files, after)
     has_members = changed is not None and files.dynamic is None and changed.config.servers == model.config.servers
     return (_edit(files, after),) if has_members and after != files.text else ()
 
@@ -107,7 +107,7 @@ def port_edits(files: ServerFiles, sid: Sid) -> tuple[FileEdit, ...]:
     """A zoo.cfg with the two peer ports of a server exchanged."""
     line = re.compile(rf"^[ \t\f]*server\.{sid}[ \t\f]*[=: \t].*$", re.MULTILINE)
     after = line.sub(lambda match: re.sub(r":(\d+):(\d+)(?=[:;|\s]|$)", r":\2:\1", match[0]), files.text)
-    changed, before = _edited(files, after), files.config.server(sid)
+    changed, before = edited(files, after), files.config.server(sid)
     now = None if changed is None else changed.config.server(sid)
     if before is None or now is None:
         return ()
@@ -124,7 +124,7 @@ def _without(text: str, key: str) -> str:
     return rest if not rest or rest.endswith("\n") else f"{rest}\n"
 
 
-def _edited(files: ServerFiles, text: str) -> ServerFiles | None:
+def edited(files: ServerFiles, text: str) -> ServerFiles | None:
     """A server's files with another zoo.cfg; None if its text is that of an answer, or ZooKeeper refuses it."""
     reader = partial(dynamic_text, Path(files.origin).parent)
     if files.told is not None:

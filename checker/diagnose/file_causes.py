@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check
 from checker.diagnose.doubt import Doubts
-from checker.diagnose.edits import FileEdit, key_edits, member_edits, myid_edits, port_edits
+from checker.diagnose.edits import FileEdit, edited, key_edits, member_edits, myid_edits, port_edits
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed, members_of
+from checker.rollout.files.keys import strangers
 from checker.rollout.inputs.folders import ServerFiles, settings
 from checker.rollout.inputs.live import NoAnswerError, Silence
 from spec.config.problems import is_true
@@ -265,6 +266,7 @@ def mixed_tls(situation: Situation, _: Doubts) -> Iterator[Cause]:
                 smaller,
                 "Give the smaller side the keys of the others again; a change to TLS goes through `portUnification`"
                 " in three roll-outs (`python -m checker rollout` names them).",
+                edits=_tls_edits(situation, smaller, sides),
             ),
             NextStep(
                 StepKind.RESTART,
@@ -274,6 +276,17 @@ def mixed_tls(situation: Situation, _: Doubts) -> Iterator[Cause]:
             check(smaller),
         ),
     )
+
+
+def _tls_edits(situation: Situation, smaller: tuple[Sid, ...], sides: Mapping[bool, list[Sid]]) -> tuple[FileEdit, ...]:
+    """`sslQuorum` as the larger side has it, if all servers talk to each other then."""
+    value = str(next((value for value, sids in sides.items() if tuple(sids) != smaller), False)).lower()
+    changed, edits = dict(situation.files), list[FileEdit]()
+    for sid in smaller:
+        for edit in key_edits(changed[sid], "sslQuorum", value):
+            edits.append(edit)
+            changed[sid] = edited(changed[sid], edit.after) or changed[sid]
+    return () if strangers(changed, changed) else tuple(edits)
 
 
 def mixed_reconfig(situation: Situation, _: Doubts) -> Iterator[Cause]:

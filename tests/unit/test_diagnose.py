@@ -61,6 +61,12 @@ def incident(tmp_path: Path) -> Incident:
     return unpack
 
 
+@pytest.fixture(autouse=True)
+def unexplored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No exploration of steps: `test_diagnose_explored.py` has it, and each one takes seconds."""
+    monkeypatch.setattr("checker.diagnose.report.explored", lambda *_: None)
+
+
 def diagnosed(*inputs: Path | str) -> Diagnosis:
     return diagnose(map(str, inputs))
 
@@ -436,7 +442,9 @@ def ends_in_service(cause: Cause) -> bool:
     return kinds[-2] in (StepKind.START, StepKind.RESTART) and kinds[-1] is StepKind.WAIT
 
 
-@pytest.mark.parametrize("name", ["swapped-ports", "wrong-myid-unknown", "trunc-after-snap", "log-gap-3.4"])
+@pytest.mark.parametrize(
+    "name", ["swapped-ports", "wrong-myid-unknown", "trunc-after-snap", "log-gap-3.4", "tls-mixed"]
+)
 def test_the_edits_of_a_real_incident_remove_its_cause(incident: Incident, name: str) -> None:
     folder = incident(name)
     cause = diagnosed(folder).causes[0]
