@@ -3,7 +3,8 @@
 Rules of this module:
 
 - No server runs in the first state, and each has the disk that was given: its epochs, and its transactions. Successive
-  transactions that the same disks have count as one, so the run is as long as the differences are many.
+  transactions that the same disks have count as one, so the run is as long as the differences are many. Servers that
+  serve now start first: their present state is one of those that follow.
 - The steps are done in their order. Where a step says to wait, the operator waits. A server that they do not name may
   start at any moment, unless they stop it. One server may crash, at any moment, and come back or not. Two elections
   make a leader. Nothing new is written.
@@ -54,7 +55,7 @@ class StepsExplored:
         if self.missing:
             return f"The steps were not explored: {self.missing}."
         end = "all of them" if self.is_whole else "not all of them"
-        states = f"Explored from these disks, as if no server runs, with a crash: {self.states:,} states, {end}."
+        states = f"Explored from the start of these disks on, with a crash: {self.states:,} states, {end}."
         if self.unsafe_leaders:
             return f"{states} UNSAFE: server {listed(self.unsafe_leaders)} can lead without such a transaction."
         return f"{states} No leader begins without a transaction that a client may have the answer of." + (
@@ -87,8 +88,11 @@ def explored(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) ->
 def _scenario(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) -> tuple[str, frozenset[int]]:
     """The scenario, and the zxids in it that each leader must have. Raises UnknownStateError."""
     view = _view(situation, doubts)
-    plan, erased = _plan(view, steps)
-    started = {sid for action in plan for sid in action.values()}
+    serving = NextStep(StepKind.WAIT, situation.newest_first(situation.serving), "")
+    plan = _plan(view, (serving, *steps))
+    started = {action["start"] for action in plan if "start" in action}
+    first = {action["start"]: action for action in reversed(plan) if "start" in action}
+    erased = {sid for sid, action in first.items() if "disk" in action}
     stopped = {sid for step in steps if step.kind is StepKind.STOP for sid in step.servers} - started
     base, zxids = _zxids(doubts, (situation.by_sid[sid].disk for sid in view.members if sid not in erased))
     servers: dict[Sid, dict[str, object]] = {}
@@ -126,8 +130,6 @@ def _view(situation: Situation, doubts: Doubts) -> View:
     view = situation.common_view
     if view is None or doubts.unanswered:
         raise UnknownStateError(doubts.unanswered or "the servers do not agree on who votes")
-    if situation.serving:
-        raise UnknownStateError(f"servers {listed(situation.serving)} serve, and their disks change")
     if not isinstance(view.quorums, Majority) or view.standalone or len(view.members) > MOST_SERVERS:
         raise UnknownStateError(f"the ensemble has groups, weights, or more than {MOST_SERVERS} servers")
     if without := [sid for sid in view.members if sid not in situation.by_sid or situation.by_sid[sid].disk is None]:
@@ -137,22 +139,25 @@ def _view(situation: Situation, doubts: Doubts) -> View:
     return view
 
 
-def _plan(view: View, steps: Iterable[NextStep]) -> tuple[list[dict[str, object]], set[Sid]]:
-    """The actions of the operator, and the servers whose disks are moved away. Raises UnknownStateError."""
+def _plan(view: View, steps: Iterable[NextStep]) -> list[dict[str, object]]:
+    """The actions of the operator. Raises UnknownStateError."""
     plan: list[dict[str, object]] = []
-    started, erased = set[Sid](), set[Sid]()
+    running, erased = set[Sid](), set[Sid]()
     for step in steps:
         if step.kind is StepKind.RECOVER or any(sid not in view.members for sid in step.servers):
             raise UnknownStateError("a step makes new disks, or changes an id")
-        if step.kind is StepKind.ERASE:
-            erased |= {*step.servers} - started
-        for sid in step.servers if step.kind in STARTS else ():
-            if sid not in started:
-                started.add(sid)
+        for sid in step.servers:
+            if step.kind in (StepKind.STOP, StepKind.ERASE, StepKind.RESTART) and sid in running:
+                plan.append({"stop": sid})
+                running.remove(sid)
+            if step.kind is StepKind.ERASE:
+                erased.add(sid)
+            if step.kind in STARTS and sid not in running:
                 plan.append({"start": sid, **({"disk": "empty"} if sid in erased else {})})
-        if step.kind in STARTS and plan and view.contains_quorum(started):
+                running.add(sid)
+        if step.kind in STARTS and plan and "start" in plan[-1] and view.contains_quorum(running):
             plan[-1]["wait"] = "rejoined"
-    return plan, erased
+    return plan
 
 
 def _zxids(doubts: Doubts, disks: Iterable[DiskSurvey | None]) -> tuple[int, list[int]]:

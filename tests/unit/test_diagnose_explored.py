@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from checker.diagnose.cause import NextStep, StepKind
+from checker.diagnose.doubt import doubts
 from checker.diagnose.explored import StepsExplored, explored
 from checker.diagnose.report import Diagnosis, data, diagnose, first_steps, text_lines
+from checker.diagnose.situation import Situation
+from checker.rollout.inputs.live import LiveServer
 from refimpl.disk import epochs
 from spec.quorum import Sid
 from tests.unit.test_diagnose import Incident, flip_last_record, incident, write_server
@@ -95,3 +98,20 @@ def test_nothing_is_claimed_of_a_state_that_is_not_known(tmp_path: Path) -> None
     recover = NextStep(StepKind.RECOVER, (1, 2), "")
     assert "makes new disks" in of(whole, recover, start(1)).missing
     assert explored(whole.situation, whole.doubts, (recover,)) is None
+
+
+def test_servers_that_serve_start_first(tmp_path: Path) -> None:
+    """Servers 1 and 2 serve. If 2 alone gets an empty disk, 1 and 3 have the write. If 1 stops as well, 3 wins."""
+    answer = three(tmp_path, 5, 5, 3)
+    lines = ("server.1=a:2888:3888", "server.2=b:2888:3888", "server.3=c:2888:3888")
+    live = {
+        sid: LiveServer(f"h{sid}:2181", sid, {}, lines, mode, "3.9.5") for sid, mode in ((1, "leader"), (2, "follower"))
+    }
+    situation = Situation(tuple(replace(one, live=live.get(one.sid or 0)) for one in answer.situation.servers))
+    erase, stop = NextStep(StepKind.ERASE, (2,), ""), NextStep(StepKind.STOP, (1,), "")
+    safe = explored(situation, doubts(situation), (start(3), erase, start(2)))
+    assert safe is not None
+    assert (safe.missing, safe.unsafe_leaders, safe.is_whole, safe.served) == ("", (), True, True)
+    lost = explored(situation, doubts(situation), (stop, erase, start(2, 3)))
+    assert lost is not None
+    assert lost.unsafe_leaders == (3,)
