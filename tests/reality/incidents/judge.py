@@ -240,8 +240,7 @@ def row(judgement: Judgement) -> str:
         rest.append(f"stopped in the end: {', '.join(map(str, judgement.stopped))}")
     steps = ", ".join(judgement.steps) or "no step"
     if judgement.lost:
-        bound = (
-            "any number" if judgement.bound >= ANY else "not known how many" if judgement.before else judgement.bound
-        )
+        printed = "any number" if judgement.bound >= ANY else str(judgement.bound)
+        bound = "not known how many" if judgement.before and not judgement.bound else printed
         rest.append(f"{judgement.lost} lost, {bound} may be")
     return f"{judgement.incident}: {named}, {judgement.seconds} s, {steps}: {'; '.join(rest) or 'nothing lost'}"
