@@ -99,15 +99,15 @@ def _command(words: list[str], program: str) -> int:
 
 def _nodes(words: list[str], program: str, commands: Iterable[str] = ()) -> int:
     options = parser(commands, program).parse_args(words, argparse.Namespace(words=words))
-    from checker.cli.nodes import NodesError, jobs  # noqa: PLC0415
-    from checker.cli.runner import run_all  # noqa: PLC0415
+    from checker.cli.nodes import requests_of  # noqa: PLC0415
+    from checker.cli.runner import run_requests  # noqa: PLC0415
     from checker.user_files import OutputError  # noqa: PLC0415
 
     if options.list_variants:
         return _variants(options)
     try:
-        return run_all(jobs(options), options)
-    except (NodesError, OutputError) as error:
+        return run_requests(requests_of(options), options)
+    except OutputError as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
 
 

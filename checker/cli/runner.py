@@ -168,11 +168,6 @@ WORTH = 1.5  # states grow by factors with depth, so a little additional time ha
 SHARE_OF_MEMORY = 0.8  # of the available memory, unless --memory is given
 
 
-def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
-    """Run jobs without files, as `run_requests` does."""
-    return run_requests([RunRequest(job) for job in jobs], options)
-
-
 def run_requests(requests: Sequence[RunRequest | InvalidScenario], options: argparse.Namespace) -> int:
     """Run jobs in order, print and write their outcomes, and return the exit code. Raises OutputError.
 

@@ -11,6 +11,7 @@ it. The parts of the server that the specification of leading and following omit
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from checker.engine import Discovery, Model, Property
 from checker.engine.semantics import finding_at
@@ -22,10 +23,12 @@ from checker.models.ensemble.rules import may_be_silent
 from checker.present.ensemble import EnsemblePresenter
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.scenario.ensemble_setup import setup_of, with_release, with_variants
+from checker.scenario.files import Files
 from checker.scenario.kind import ScenarioKind
 from checker.scenario.restrictions import with_fast_network, with_opening
 from checker.scenario.schema import Scenario
-from checker.scenario.yaml_lines import LikeError, NoEffect, like_named, nearest, variant_names
+from checker.scenario.servers import list_servers
+from checker.scenario.yaml_lines import LikeError, NoEffect, YamlDocument, like_named, nearest, variant_names
 from spec.zab.state import ZabRules
 
 FAST = "fast"
@@ -40,6 +43,10 @@ class EnsembleKind(ScenarioKind[Scenario]):
     """A scenario of an ensemble."""
 
     schema = Scenario
+
+    def __init__(self, document: YamlDocument, files: Files, *rest: Any) -> None:
+        super().__init__(document, files, *rest)
+        self.keys = list_servers(self.keys, document, files)
 
     def describe(self) -> Job:
         """The job of the ensemble, with its restrictions."""

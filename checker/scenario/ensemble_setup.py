@@ -160,9 +160,10 @@ def _without_effect(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, st
     """The place of each key that changes nothing, the reason, and the correction."""
     budgets = setup.budgets.by_name
     for name in budgets:
-        domain = BUDGETS[name].domain
-        if BUDGETS[name].section is Section.FAULTS and domain not in setup.domains:
-            yield ("faults", name), f"it changes nothing where {domain.otherwise}", f"write {domain.setting}"
+        section, domain = BUDGETS[name].section, BUDGETS[name].domain
+        domain = Domain.ZAB if setup.zab is None and domain.is_of_zab else domain
+        if section is not None and domain not in setup.domains:
+            yield (section.value, name), f"it changes nothing where {domain.otherwise}", f"write {domain.setting}"
     if setup.zab is None:
         keys: list[Path] = [(key,) for key in _OF_ZAB if getattr(scenario, key) is not None]
         keys += [("workload",)] if scenario.workload is not msgspec.UNSET else []

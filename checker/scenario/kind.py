@@ -75,7 +75,7 @@ class ScenarioKind(ABC, Generic[Keys]):
             expected=None if changed else self._expected_verdict(),
             violations=None if changed else self._expected_violations(job.model.properties),
             until_witnessed=self.keys.until_witnessed,
-            allowed_silent=job.allowed_silent | self._may_not_fire(job.actions),
+            allowed_silent=job.allowed_silent | self._may_not_fire(job),
         )
 
     @property
@@ -204,12 +204,15 @@ class ScenarioKind(ABC, Generic[Keys]):
                 raise self.document.error((*path, name), "the depth is not a number of steps", right)
         return stated
 
-    def _may_not_fire(self, known: frozenset[str]) -> frozenset[str]:
-        for number, action in enumerate(self.keys.may_not_fire):
-            if action not in known:
+    def _may_not_fire(self, job: Job) -> frozenset[str]:
+        known = sorted(
+            job.actions | {prop.name for prop in job.model.properties if prop.kind in (Kind.ALWAYS, Kind.FINAL)}
+        )
+        for number, name in enumerate(self.keys.may_not_fire):
+            if name not in known:
                 path: Path = ("may_not_fire", position(number))
-                problem = f"no action is called {action[:60]!r} here"
-                raise self.document.error(path, problem, nearest(action, sorted(known)))
+                problem = f"no action and no invariant is called {name[:60]!r} here"
+                raise self.document.error(path, problem, nearest(name, known))
         return frozenset(self.keys.may_not_fire)
 
 

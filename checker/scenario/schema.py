@@ -1,7 +1,7 @@
 """The format of a scenario file: one struct for each kind of map, field by field.
 
     name, about            its name; its reason, and the requirement or source behind it
-    file, servers          the zoo.cfg of all servers, and the differences for one of them
+    file, servers, sizes   the zoo.cfg of all servers, and the differences for one of them; or a number of servers
     history                the servers that are started, in this order, before the exploration
     plan                   the operator's actions
     opening                the first steps in one given order, shown in traces
@@ -54,6 +54,7 @@ class Scenario(Common, kw_only=True):
     """An ensemble: the top of the file."""
 
     servers: Any
+    sizes: dict[int, dict[str, Any]] = {}
     file: str | None = None
     history: list[Any] = []
     plan: list[Any] = []
@@ -119,6 +120,22 @@ class ServerEntry(msgspec.Struct):
     other_files: list[str] = []
     like: str | None = None
     variants: list[str] = []
+
+
+class ServersEntry(msgspec.Struct):
+    """Servers 1 to `count`, with files that are made for them: `zoo.cfg`, in which the last `observers` are observers.
+
+    The last `late` servers are late, or all of fewer. `established`: a history starts all servers. `other_view` has the
+    voters in the file of single servers. `epoch` and `log` are those of every disk.
+    """
+
+    count: int
+    observers: int = 0
+    late: int = 0
+    established: bool = False
+    other_view: dict[int, list[int]] = {}
+    epoch: int = 0
+    log: list[Any] = []
 
 
 class LogEntry(msgspec.Struct):
@@ -276,7 +293,7 @@ _FORMS = {
 
 def _translate(message: str) -> tuple[str, Path, str]:
     """A message of msgspec (`Expected ... - at `$.rounds`) in this project's words, its place, and the correct form."""
-    problem, _, where = message.partition(" - at `$")
+    problem, _, where = message.replace("`key` in ", "").partition(" - at `$")
     path: list[str | int] = []
     for name, number in re.findall(r"\.([A-Za-z_]+)|\[(\d+)\]", where):
         path.append(name or position(int(number)))

@@ -4,6 +4,8 @@ Rules of this module: a disk must be one with which a server starts. `QuorumPeer
 beyond the acceptedEpoch, or behind the last zxid, and so does this module. The second check applies only where servers
 lead and follow, since an election compares any votes, and not to a server that runs standalone, which reads no epoch.
 
+`servers: {count: 3}` stands for the servers 1 to 3; `list_servers` replaces it by these before they are read.
+
 A server, and an entry of the plan, may have `like: 3.8.4`, a release whose known defects that server has, or
 `variants`, a list of defects. Without either key a server runs the specification. Defects of a release that change
 nothing in a run are left out; a variant by name that changes nothing is an error, as for the whole ensemble.
@@ -17,9 +19,10 @@ from typing import Any
 from checker.models.ensemble import Member, PlannedAction, Setup, Software
 from checker.scenario.files import Files
 from checker.scenario.kind import word
-from checker.scenario.schema import ZAB, LogEntry, PlanEntry, Scenario, ServerEntry, decode
+from checker.scenario.schema import ZAB, LogEntry, PlanEntry, Scenario, ServerEntry, ServersEntry, decode
 from checker.scenario.yaml_lines import LikeError, NoEffect, Path, YamlDocument, like_named, position, variant_names
 from spec.durable import Durable
+from spec.quorum import Sid
 from spec.releases import defects_of
 from spec.text import integer, required_integer
 from spec.txn import Txn, counter_of, epoch_of, format_zxid
@@ -27,6 +30,69 @@ from spec.variants import Variant
 
 LARGEST = (1 << 63) - 1
 LARGEST_EPOCH = (1 << 31) - 1
+
+
+MOST = 9
+"""The limit for `count`."""
+SETTINGS = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\nstandaloneEnabled=false\n"
+
+
+def list_servers(scenario: Scenario, document: YamlDocument, files: Files) -> Scenario:
+    """The scenario with its servers and their files in place of a number of servers. Raises ScenarioError."""
+    keys = document.value
+    if not isinstance(scenario.servers, dict) or scenario.servers.keys().isdisjoint(ServersEntry.__struct_fields__):
+        if scenario.sizes:
+            raise document.error(("sizes",), "the scenario has no number of servers", "write servers: {count: 3}")
+        return scenario
+    count = decode(ServersEntry, document, scenario.servers, ("servers",)).count
+    if count not in scenario.sizes and scenario.sizes:
+        right = f"write one of {', '.join(map(str, scenario.sizes))}, or add it to sizes"
+        raise document.error(("servers", "count"), f"{count} is not a size of this scenario", right)
+    for key, value in scenario.sizes.get(count, {}).items():
+        keys[key] = keys[key] | value if isinstance(value, dict) and isinstance(keys.get(key), dict) else value
+    document.lines |= {path[2:]: line for path, line in document.lines.items() if path[:2] == ("sizes", count) != path}
+    entry = decode(ServersEntry, document, keys["servers"], ("servers",))
+    sids = range(1, count + 1)
+    stranger = next((sid for sid, voters in entry.other_view.items() if sid not in sids or sid not in voters), None)
+    for is_wrong, key, problem, right in (
+        (not 1 <= count == entry.count <= MOST, "count", f"{entry.count} servers", f"write one of 1 to {MOST}"),
+        (scenario.file, "count", "the files of such servers are made for them", "leave file out, or list the servers"),
+        (
+            not 0 <= entry.observers < count, "observers",
+            f"{entry.observers} leaves no voter among {count} servers", f"write a number from 0 to {count - 1}",
+        ),
+        (entry.late < 0, "late", f"{entry.late} servers", "write 0 or more"),
+        (
+            entry.established and (entry.late or scenario.history), "established",
+            "it starts all servers, and others start some of them", "leave late and history out",
+        ),
+        (
+            stranger is not None, "other_view", f"server {stranger} is not among 1 to {count}, or not in its own file",
+            "write the voters in the file of one of the servers, with its own id",
+        ),
+    ):  # fmt: skip
+        if is_wrong:
+            raise document.error(("servers", key), problem, right)
+    files.texts["zoo.cfg"] = _zoo_cfg(sids, sids[count - entry.observers :])
+    files.texts |= {f"server-{sid}.cfg": _zoo_cfg(voters) for sid, voters in entry.other_view.items()}
+    keys["servers"] = {
+        sid: {
+            "file": f"server-{sid}.cfg" if sid in entry.other_view else "zoo.cfg",
+            "late": sid > count - entry.late,
+            "epoch": entry.epoch,
+            "log": entry.log,
+        }
+        for sid in sids
+    }
+    if entry.established:
+        keys["history"] = [{"start": list(sids)}]
+    return decode(Scenario, document, keys, ())
+
+
+def _zoo_cfg(voters: Iterable[Sid], observers: Iterable[Sid] = ()) -> str:
+    """A zoo.cfg with these servers; the observers are among them."""
+    lines = (f"server.{n}=zoo{n}:2888:3888{':observer' if n in observers else ''}\n" for n in voters)
+    return SETTINGS + "".join(lines)
 
 
 def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iterator[Member]:

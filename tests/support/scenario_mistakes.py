@@ -43,6 +43,14 @@ ENSEMBLE: dict[str, Any] = {
 RECONFIG: dict[str, Any] = {
     **ENSEMBLE, "plan": [{"reconfig": {"add": [1], "observers": [2], "remove": [3]}}], "opening": [], "variants": [],
 }  # fmt: skip
+NUMBER: dict[str, Any] = {
+    **{key: value for key, value in ENSEMBLE.items() if key not in ("file", "history", "plan", "opening")},
+    "servers": {
+        "count": 3, "observers": 1, "late": 1, "established": False, "other_view": {2: [1, 2]}, "epoch": 1,
+        "log": ["1:1"],
+    },
+    "sizes": {2: {}, 3: {"faults": {"crashes": 2}}},
+}  # fmt: skip
 RECIPE: dict[str, Any] = {
     **COMMON, "recipe": "lock", "clients": 2, "servers": 2, "lag": True, "clocks": "paused", "rounds": 1, "writes": 1,
     "again": 1, "quits": 1, "removals": 1, "faults": {"disconnects": 1, "expiries": 1, "crashes": 1},
@@ -57,6 +65,7 @@ SERVICE: dict[str, Any] = {
 PLACES: list[tuple[type[msgspec.Struct], dict[str, Any], Path]] = [
     (schema.Scenario, ENSEMBLE, ()),
     (schema.ServerEntry, ENSEMBLE, ("servers", 1)),
+    (schema.ServersEntry, NUMBER, ("servers",)),
     (schema.LogEntry, ENSEMBLE, ("servers", 1, "log", 1)),
     (schema.HistoryEntry, ENSEMBLE, ("history", 0)),
     (schema.PlanEntry, ENSEMBLE, ("plan", 0)),
