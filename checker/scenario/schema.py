@@ -115,7 +115,7 @@ class ServerEntry(msgspec.Struct):
     epoch: int = 0
     accepted_epoch: int | None = None
     zxid: int | str = 0
-    log: list[Any] = []
+    log: list[int | str | dict[str, Any]] = []
     late: bool = False
     other_files: list[str] = []
     like: str | None = None
@@ -135,7 +135,7 @@ class ServersEntry(msgspec.Struct):
     established: bool = False
     other_view: dict[int, list[int]] = {}
     epoch: int = 0
-    log: list[Any] = []
+    log: list[int | str | dict[str, Any]] = []
 
 
 class LogEntry(msgspec.Struct):

@@ -73,6 +73,8 @@ def list_servers(scenario: Scenario, document: YamlDocument, files: Files) -> Sc
     ):  # fmt: skip
         if is_wrong:
             raise document.error(("servers", key), problem, right)
+    disk = ServerEntry(epoch=entry.epoch, log=entry.log)
+    _durable(document, disk, ("servers",), leads_and_follows=scenario.protocol == ZAB)  # errors at its own place
     files.texts["zoo.cfg"] = _zoo_cfg(sids, sids[count - entry.observers :])
     files.texts |= {f"server-{sid}.cfg": _zoo_cfg(voters) for sid, voters in entry.other_view.items()}
     keys["servers"] = {
@@ -155,14 +157,13 @@ def _epoch(document: YamlDocument, epoch: int, path: Path) -> int:
     return epoch
 
 
-def _log(document: YamlDocument, entries: list[Any], snapshot: int, path: Path) -> Iterator[Txn]:
+def _log(document: YamlDocument, entries: list[int | str | dict[str, Any]], snapshot: int, path: Path) -> Iterator[Txn]:
     """The transactions after the snapshot; the default for a value is the text of the zxid."""
     last = snapshot
     for number, value in enumerate(entries):
         place: Path = (*path, position(number))
-        is_written = isinstance(value, int | str) and not isinstance(value, bool)
-        entry = LogEntry(value) if is_written else decode(LogEntry, document, value, place)
-        place = place if is_written else (*place, "zxid")
+        entry = decode(LogEntry, document, value, place) if isinstance(value, dict) else LogEntry(value)
+        place = (*place, "zxid") if isinstance(value, dict) else place
         zxid = zxid_of(document, entry.zxid, place)
         if not counter_of(zxid):
             right = "write a counter of 1 or more"
