@@ -68,7 +68,7 @@ def presets(nodes: int) -> Iterator[dict[str, Any]]:
 
 def _described(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The keys of the scenario that the options describe, if they do not only give the number of servers."""
-    usual = vars(parser(()).parse_args([]))
+    usual = vars(parser().parse_args([]))
     given = {name: value for name, value in vars(options).items() if name in _MAP_OF and value != usual[name]}
     if not given:
         return
