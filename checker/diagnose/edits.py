@@ -4,7 +4,7 @@ Rules of this module:
 
 - A file is named as the inputs name it: in a copy, not on the machine of its server.
 - An edit has the whole text before and after, so a program can refuse a file that has changed since. It exists only
-  where the evidence says which text is right, and the new file says what the step says.
+  where the evidence decides the text, and the new file then has the values of the step.
 - Data is moved aside, and never deleted.
 """
 

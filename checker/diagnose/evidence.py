@@ -14,7 +14,7 @@ Rules of this module:
   one myid are two places; both are kept.
 - An address belongs to the folder whose server answers there by its id. A silent one belongs to the only folder with
   its client port; of several, to the one whose server has its host; that of an AdminServer by its host.
-- A server runs with the configuration of its answer. Its file is what it has after a restart.
+- A server runs with the configuration of its answer. Its file is the one for its next start.
 - Nothing is written, and no session is opened.
 """
 

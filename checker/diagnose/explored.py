@@ -10,7 +10,7 @@ Rules of this module:
   make a leader. Nothing new is written.
 - Each leader must begin with every transaction that a client may have the answer of (`doubt`). If one does not, the
   steps are unsafe.
-- Where something is not known, or the state has no such form, the answer is the reason. It is no claim.
+- Where something is not known, or the state has no such form, the answer is the reason, and claims nothing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class StepsExplored:
 
 
 class UnknownStateError(Exception):
-    """The evidence does not state what an exploration needs; the message is the reason."""
+    """The evidence lacks a part of the first state; the message is the reason."""
 
 
 def warning(outcome: StepsExplored, steps: Iterable[NextStep]) -> NextStep:

@@ -25,7 +25,7 @@ from spec.text import on_a_line
 from spec.txn import zxid_text
 
 MOST_SEEN = 12
-"""The number of findings that the text lists beside the causes."""
+"""The largest number of findings without a cause in the text."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def missing(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def also_seen(diagnosis: Diagnosis) -> Iterator[str]:
-    """The findings in logs and answers that are no evidence of a cause."""
+    """The findings in logs and answers that no cause has as evidence."""
     cited = {line for cause in diagnosis.causes for line in cause.evidence}
     for server in diagnosis.situation.servers:
         lines = [] if server.log is None else [on_a_line(server.log.line(kind)) for kind in server.log.findings]

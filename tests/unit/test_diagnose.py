@@ -1,6 +1,6 @@
 """The diagnosis of an ensemble: real incidents, captured on released servers, and hostile or missing evidence.
 
-The archives in `incidents` were written by `python -m tests.reality.incidents`, which knows what it did to the servers.
+The archives in `incidents` were written by `python -m tests.reality.incidents`, which knows the cause.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DEEDS = {
     "stale-next": ("stale-next", (2,)),
     "wrong-myid-unknown": ("wrong-myid", (7,)),
 }
-"""What was done to real servers in each incident."""
+"""The cause of each incident, and the servers that it concerns."""
 
 Incident = Callable[[str], Path]
 

@@ -1,7 +1,7 @@
 """The next steps of a diagnosis, explored from the disks of real incidents and of small ensembles.
 
-The expected answers follow from Zab: a leader of a higher epoch wins an election, and has its followers cut off what it
-lacks; a quorum that meets every quorum of acknowledgements elects a leader with all that was acknowledged.
+The expected answers follow from Zab: a leader of a higher epoch wins an election, and its followers drop the rest; a
+quorum that meets every quorum of acknowledgements elects a leader with all that was acknowledged.
 """
 
 from dataclasses import replace

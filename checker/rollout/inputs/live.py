@@ -199,7 +199,7 @@ def answers_of(text: str) -> list[LiveServer | NoAnswerError]:
 
 
 def _answers(text: str, ask: Callable[[Address], LiveServer]) -> list[Future[LiveServer]]:
-    """What each address answers; all are asked at once, and each has answered or failed."""
+    """The answer of each address. All are asked in parallel, and each has answered or failed."""
     addresses = [_address(part) for part in _hosts_in(text)]
     if len(addresses) > MOST:
         raise input_error(text[:80], f"there are {len(addresses)} addresses", f"name at most {MOST}")
