@@ -12,7 +12,7 @@ from checker.diagnose.doubt import Doubt, Doubts, WriteFate, erasure, has_whole_
 from checker.diagnose.edits import moves
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
-from checker.diagnose.situation import Situation, listed
+from checker.diagnose.situation import Situation, listed, servers_text
 from checker.printable import capital
 from refimpl.disk.survey import DiskSurvey, EndKind, SnapshotSurvey
 from spec.text import on_a_line, required_integer
@@ -219,7 +219,7 @@ def endangered_writes(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
         "The next election can drop transactions that a client may have the answer of.",
         tuple(on_a_line(group.sentence) for group in lost),
         (_history_kept(situation, lost[-1]),),
-        (f"Do not start servers {listed(lost[-1].lacking)} with their present disks: they can elect a leader without"
+        (f"Do not start {servers_text(lost[-1].lacking)} with their present disks: they can elect a leader without"
          " these transactions.",),
     )  # fmt: skip
 
@@ -279,15 +279,15 @@ def lost_majority(situation: Situation, _: Doubts) -> Iterator[Cause]:
     yield Cause(
         CauseKind.MAJORITY_LOST,
         tuple(sorted(empty)),
-        f"The disks of servers {listed(empty)} are empty, and the rest is no quorum.",
+        f"The disks of {servers_text(empty)} are empty, and the rest is no quorum.",
         tuple(f"{on_a_line(situation.by_sid[sid].place)}: no snapshot and no log" for sid in sorted(empty)),
         (
-            NextStep(StepKind.STOP, tuple(sorted(empty)), f"Stop servers {listed(empty)}, or leave them stopped."),
+            NextStep(StepKind.STOP, tuple(sorted(empty)), f"Stop {servers_text(empty)}, or leave them stopped."),
             recovery(
                 situation,
                 full,
-                f"Make new data directories from those of servers {listed(full)}:",
-                "says what may be lost before it writes.",
+                f"Make new data directories from those of {servers_text(full)}:",
+                "says what may be lost, and how to start again. It writes with `--to NEW --write`.",
             ),
         ),
         ("Do not start the empty servers together: they are a quorum, elect one of themselves, and the others then lose"

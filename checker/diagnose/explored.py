@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from checker.diagnose.cause import NextStep, StepKind
 from checker.diagnose.doubt import Doubts, WriteFate
-from checker.diagnose.situation import Situation, listed
+from checker.diagnose.situation import Situation, listed, servers_text
 from checker.scenario.yaml_lines import write_yaml
 from refimpl.disk.remedies import Damage
 from refimpl.disk.survey import DiskSurvey
@@ -57,7 +57,7 @@ class StepsExplored:
         end = "all of them" if self.is_whole else "not all of them"
         states = f"Explored from the start of these disks on, with a crash: {self.states:,} states, {end}."
         if self.unsafe_leaders:
-            return f"{states} UNSAFE: server {listed(self.unsafe_leaders)} can lead without such a transaction."
+            return f"{states} UNSAFE: {servers_text(self.unsafe_leaders)} can lead without such a transaction."
         return f"{states} No leader begins without a transaction that a client may have the answer of." + (
             "" if self.served or not self.is_whole else " But no leader is established in any of them."
         )
@@ -133,7 +133,7 @@ def _view(situation: Situation, doubts: Doubts) -> View:
     if not isinstance(view.quorums, Majority) or view.standalone or len(view.members) > MOST_SERVERS:
         raise UnknownStateError(f"the ensemble has groups, weights, or more than {MOST_SERVERS} servers")
     if without := [sid for sid in view.members if sid not in situation.by_sid or situation.by_sid[sid].disk is None]:
-        raise UnknownStateError(f"the disks of servers {listed(without)} were not given")
+        raise UnknownStateError(f"the disks of {servers_text(without)} were not given")
     if len(doubts.groups) > MOST_TRANSACTIONS:
         raise UnknownStateError(f"the disks differ at more than {MOST_TRANSACTIONS} places")
     return view

@@ -10,7 +10,7 @@ from checker.diagnose.doubt import Doubts
 from checker.diagnose.edits import FileEdit, edited, key_edits, member_edits, myid_edits, port_edits
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
-from checker.diagnose.situation import Situation, listed, members_of
+from checker.diagnose.situation import Situation, listed, members_of, servers_text
 from checker.rollout.files.keys import strangers
 from checker.rollout.inputs.folders import ServerFiles, settings
 from checker.rollout.inputs.live import NoAnswerError, Silence
@@ -115,7 +115,7 @@ def ids_renamed(situation: Situation, _: Doubts) -> Iterator[Cause]:
             for sid, (server, before) in sorted(former.items())
         ),
         (
-            NextStep(StepKind.STOP, sids, f"Stop servers {listed(sids)}."),
+            NextStep(StepKind.STOP, sids, f"Stop {servers_text(sids)}."),
             NextStep(
                 StepKind.EDIT,
                 sids,
@@ -161,8 +161,7 @@ def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
         model = next((one for one in alike if one in situation.files), None)
         pair = situation.disjoint
         danger = (
-            f"Servers {listed(pair.a)} and servers {listed(pair.b)} are quorums that share no server: two leaders can"
-            " serve."
+            f"{servers_text(pair.a)} and {servers_text(pair.b)} can be two quorums by these files, with two leaders."
             if pair is not None
             else "Every two quorums of these files meet."
         )
@@ -255,7 +254,7 @@ def mixed_tls(situation: Situation, _: Doubts) -> Iterator[Cause]:
         (
             f"no connection between servers {pairs}",
             *(
-                f"sslQuorum is {str(value).lower()} at servers {listed(sids)}"
+                f"sslQuorum is {str(value).lower()} at {servers_text(sids)}"
                 for value, sids in sorted(sides.items())
                 if len(sides) > 1
             ),
@@ -300,14 +299,12 @@ def mixed_reconfig(situation: Situation, _: Doubts) -> Iterator[Cause]:
         CauseKind.RECONFIG_MIXED,
         smaller,
         "reconfigEnabled is true at some servers only.",
-        tuple(
-            f"reconfigEnabled={str(value).lower()} at servers {listed(sids)}" for value, sids in sorted(sides.items())
-        ),
+        tuple(f"reconfigEnabled={str(value).lower()} at {servers_text(sids)}" for value, sids in sorted(sides.items())),
         (
             NextStep(
                 StepKind.EDIT,
                 smaller,
-                f"Write reconfigEnabled={str(value).lower()} into the files of servers {listed(smaller)}, as the others"
+                f"Write reconfigEnabled={str(value).lower()} into the files of {servers_text(smaller)}, as the others"
                 " have it.",
                 edits=tuple(
                     edit
@@ -318,7 +315,7 @@ def mixed_reconfig(situation: Situation, _: Doubts) -> Iterator[Cause]:
             NextStep(
                 StepKind.RESTART,
                 smaller,
-                f"Restart servers {listed(smaller)}, one after the other; a leader is the last.",
+                f"Restart {servers_text(smaller)}, one after the other; a leader is the last.",
             ),
             check(smaller),
         ),
@@ -346,7 +343,7 @@ def unresolvable_hosts(situation: Situation, _: Doubts) -> Iterator[Cause]:
         yield Cause(
             CauseKind.UNRESOLVABLE_HOST,
             sids,
-            f"The host name {on_a_line(host)} is unknown to servers {listed(owners)}.",
+            f"The host name {on_a_line(host)} is unknown to {servers_text(owners)}.",
             tuple(
                 on_a_line(log.line(LogKind.UNKNOWN_HOST))
                 for owner in owners
@@ -356,12 +353,10 @@ def unresolvable_hosts(situation: Situation, _: Doubts) -> Iterator[Cause]:
                 NextStep(
                     StepKind.EDIT,
                     owners,
-                    f"Make {on_a_line(host)} known to the machines of servers {listed(owners)} (DNS, hosts file), or"
+                    f"Make {on_a_line(host)} known to the machines of {servers_text(owners)} (DNS, hosts file), or"
                     " correct it in their files. A release from 3.5 on looks it up again by itself.",
                 ),
-                NextStep(
-                    StepKind.START, sids, f"Start server {listed(sids)}, if it has ended without its own address."
-                ),
+                NextStep(StepKind.START, sids, f"Start {servers_text(sids)}, if it has ended without its own address."),
                 check(sids),
             )[: 3 if sids else 1],
             ("Do not give the address to another server: its id votes.",),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, compare_sides
 from checker.diagnose.doubt import Doubts, sides_text
 from checker.diagnose.messages import LogKind
-from checker.diagnose.situation import Situation, listed
+from checker.diagnose.situation import Situation, listed, servers_text
 from checker.printable import capital
 from spec.quorum import Sid
 from spec.text import on_a_line
@@ -35,7 +35,7 @@ def pending_views(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
             *([f"the disks differ: {sides_text(doubts.differing)}"] if doubts.differing else []),
         ),
         compare_sides(situation),
-        (f"Do not restart servers {listed(newest)} with the others before one side is chosen.",),
+        (f"Do not restart {servers_text(newest)} with the others before one side is chosen.",),
     )
 
 
@@ -60,9 +60,9 @@ def next_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
         yield Cause(
             CauseKind.PROMOTION_STALLED,
             leaders,
-            f"The promotion of server {listed(promoted)} waits for a server that cannot return (finding H).",
-            (*lines, f"server {listed(leaders)} leads, and {' and '.join(waiting)} does not serve"),
-            (NextStep(StepKind.RESTART, leaders, f"Restart the leader, server {listed(leaders)}."),),
+            f"The promotion of {servers_text(promoted)} waits for a server that cannot return (finding H).",
+            (*lines, f"{servers_text(leaders)} leads, and {' and '.join(waiting)} does not serve"),
+            (NextStep(StepKind.RESTART, leaders, f"Restart the leader, {servers_text(leaders)}."),),
             ("Do not delete `.next`: its server has acknowledged the change.",),
         )
         return

@@ -18,7 +18,7 @@ from checker.diagnose.causes import causes
 from checker.diagnose.doubt import Doubts, WriteFate, doubts, sides_text
 from checker.diagnose.evidence import ServerEvidence, evidence
 from checker.diagnose.explored import StepsExplored, explored, warning
-from checker.diagnose.situation import Situation, listed, members_of
+from checker.diagnose.situation import Situation, listed, members_of, servers_text
 from checker.printable import capital
 from checker.rollout.inputs.live import FIGURES
 from spec.text import on_a_line
@@ -136,7 +136,7 @@ def missing(diagnosis: Diagnosis) -> Iterator[str]:
     sids = view.voters if view is not None else frozenset(situation.by_sid)
     without = [sid for sid in sorted(sids) if sid not in situation.by_sid or situation.by_sid[sid].disk is None]
     if without:
-        yield f"the data directories of servers {listed(without)}"
+        yield f"the data directories of {servers_text(without)}"
     if not situation.was_asked:
         yield "the client addresses (HOST:PORT,...): they say which servers run"
     if all(server.log is None for server in situation.servers):
@@ -222,8 +222,8 @@ def _loss(answer: Doubts) -> Iterator[str]:
         number = "any number of" if missing.count is None else str(missing.count)
         end = "" if missing.before is None else f" and before {zxid_text(missing.before)}"
         yield (
-            f"  {number} transactions behind {zxid_text(missing.after)}{end}: on none of these disks; those that are"
-            " empty, damaged or not given can be a quorum, and a client may have its answer"
+            f"  {number} transactions behind {zxid_text(missing.after)}{end}, which are on none of these disks: servers"
+            " whose disk is empty, damaged or not given can be a quorum, and may have acknowledged them"
         )
     for doubt in answer.groups:
         yield f"  {on_a_line(doubt.sentence)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check, compare_sides
 from checker.diagnose.doubt import Doubts, sides_text
 from checker.diagnose.messages import LogKind
-from checker.diagnose.situation import Situation, listed
+from checker.diagnose.situation import Situation, listed, servers_text
 from checker.rollout.inputs.live import NoAnswerError
 from spec.quorum import Sid
 from spec.text import on_a_line
@@ -27,10 +27,7 @@ def two_leaders(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
     if doubts.differing:
         lines.append(f"the disks differ: {sides_text(doubts.differing)}")
     elif (pair := situation.disjoint) is not None:
-        lines.append(
-            f"by these configurations, servers {listed(pair.a)} and servers {listed(pair.b)} can be quorums that share"
-            " no server"
-        )
+        lines.append(f"by these configurations {servers_text(pair.a)} and {servers_text(pair.b)} can be two quorums")
     yield Cause(
         CauseKind.TWO_LEADERS,
         leaders,
@@ -68,8 +65,8 @@ def no_quorum(situation: Situation, _: Doubts) -> Iterator[Cause]:
         for server in situation.silent
         if isinstance(server.live, NoAnswerError)
     ]
-    sentence = f"No quorum runs: no answer from servers {listed(silent)}. The voters are {listed(view.voters)}."
-    seeking = [f"no leader is found by servers {listed(looking)}, which run"] if looking else []
+    sentence = f"No quorum runs: no answer from {servers_text(silent)}. The voters are {listed(view.voters)}."
+    seeking = [f"a leader is sought by {servers_text(looking)}"] if looking else []
     yield _stopped(silent, sentence, (*faults, *seeking))
 
 
@@ -81,7 +78,7 @@ def _stopped(servers: tuple[Sid, ...], sentence: str, lines: tuple[str, ...]) ->
         sentence,
         lines,
         (
-            NextStep(StepKind.START, servers, f"Start servers {listed(servers)}; their disks stay as they are."),
+            NextStep(StepKind.START, servers, f"Start {servers_text(servers)}; their disks stay as they are."),
             check(servers),
         ),
         ("Do not make the running servers an ensemble of their own before the others are lost for good.",),

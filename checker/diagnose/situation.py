@@ -38,6 +38,12 @@ def listed(sids: Iterable[Sid]) -> str:
     return ", ".join(map(str, sorted(sids)))
 
 
+def servers_text(sids: Iterable[Sid]) -> str:
+    """The servers, for a sentence."""
+    sids = tuple(sids)
+    return f"server{'s' * (len(sids) != 1)} {listed(sids)}"
+
+
 @dataclass(frozen=True)
 class Situation:
     """The evidence of all servers, and what follows from it."""
