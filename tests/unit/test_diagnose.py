@@ -71,8 +71,8 @@ def diagnosed(*inputs: Path | str) -> Diagnosis:
     return diagnose(map(str, inputs))
 
 
-def write_server(home: Path, sid: Sid, counters: Iterable[int]) -> None:
-    """A member of an ensemble of three with these transactions of epoch 1."""
+def write_server(home: Path, sid: Sid, counters: Iterable[int], later: Iterable[int] = ()) -> None:
+    """A member of an ensemble of three with these transactions of epoch 1, and `later` ones of epoch 2."""
     directory = home / "data" / "version-2"
     directory.mkdir(parents=True)
     (home / "zoo.cfg").write_text(
@@ -82,7 +82,7 @@ def write_server(home: Path, sid: Sid, counters: Iterable[int]) -> None:
     (home / "data" / "myid").write_text(f"{sid}\n")
     snapshot.save(directory, Tree(), 0)
     log = TxnLog(directory, preallocation=0)
-    for zxid in (make_zxid(1, counter) for counter in counters):
+    for zxid in (*(make_zxid(1, counter) for counter in counters), *(make_zxid(2, counter) for counter in later)):
         log.append(zxid, encode_txn(zxid, Change(1, 1, 0, DeleteTxn(f"/n{counter_of(zxid)}"))))
     log.close()
     epochs.save_accepted(directory, 1)

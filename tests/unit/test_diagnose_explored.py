@@ -6,11 +6,12 @@ quorum that meets every quorum of acknowledgements elects a leader with all that
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from checker.diagnose.cause import NextStep, StepKind
-from checker.diagnose.doubt import doubts
+from checker.diagnose.doubt import WriteFate, doubts
 from checker.diagnose.explored import StepsExplored, explored
 from checker.diagnose.report import Diagnosis, data, diagnose, first_steps, text_lines
 from checker.diagnose.situation import Situation
@@ -115,3 +116,27 @@ def test_servers_that_serve_start_first(tmp_path: Path) -> None:
     lost = explored(situation, doubts(situation), (stop, erase, start(2, 3)))
     assert lost is not None
     assert lost.unsafe_leaders == (3,)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_specification_loses_what_the_rules_of_doubt_call_lost(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random disks of one history: an election drops an answered write where `doubt` says so, and nowhere else.
+
+    `doubt` compares quorums and votes, and the exploration runs the specification; each server starts at any moment.
+    """
+    monkeypatch.setattr("checker.diagnose.explored.MOST_STATES", 400)
+    monkeypatch.setattr("checker.diagnose.report.explored", lambda *_: None)
+    choice = Random(seed)
+    ones, twos = choice.randint(1, 4), choice.randint(0, 3)
+    for sid in (1, 2, 3):
+        length = choice.randint(1, ones + twos)
+        write_server(tmp_path / str(sid), sid, range(1, min(length, ones) + 1), range(1, length - ones + 1))
+        directory = tmp_path / str(sid) / "data" / "version-2"
+        current = max(1 + (length > ones), choice.randint(1, 3))
+        epochs.save_accepted(directory, max(current, choice.randint(1, 3)))
+        epochs.save_current(directory, current)
+    answer = diagnose([str(tmp_path)])
+    is_lost = any(group.fate is WriteFate.LOST for group in answer.doubts.groups)
+    assert bool(of(answer, start(1)).unsafe_leaders) == is_lost
