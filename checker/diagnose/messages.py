@@ -15,7 +15,7 @@ Source: the class and method of each row, at the tags 3.4.14 to 3.9.5.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -31,6 +31,8 @@ MOST_ROLES = 1000
 """The number of the last roles that are held."""
 MOST_BYTES = 256 << 20
 """The bytes of a file that are read, from its end."""
+BLOCK = 1 << 18
+"""The bytes that are read together."""
 
 
 class LogKind(Enum):
@@ -211,8 +213,9 @@ MESSAGES = tuple(LogMessage(*row) for row in (
 # fmt: on
 """The table of messages."""
 
-# A literal finds the few lines that a row can match; a pattern of all rows would take far longer for each line.
-_ROWS = tuple((max(row.literals, key=len), row.pattern, row.kind) for row in MESSAGES)
+# Most blocks of a log have few of the literals, and a line is compared with the rows of its block alone.
+Row = tuple[str, re.Pattern[str], LogKind]
+_ROWS: tuple[Row, ...] = tuple((max(row.literals, key=len), row.pattern, row.kind) for row in MESSAGES)
 _MYID = re.compile(r"QuorumPeer\[myid=([0-9]{1,18})\]|\[myid:([0-9]{1,18})\]")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)[,.](\d{3})")
 
@@ -287,28 +290,41 @@ def read_log(path: Path) -> LogEvidence:
         return LogEvidence(str(path), fault=f"{path} cannot be read: {error.strerror}")
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers, each up to a length."""
-    number = 1
-    while raw := file.readline(LONGEST):
-        yield number, raw.decode("utf-8", "replace")
-        while raw and not raw.endswith(b"\n"):
-            raw = file.readline(LONGEST)
-        number += 1
+def _blocks(file: BinaryIO) -> Iterator[str]:
+    """The lines of a file in blocks, each line up to a length."""
+    rest = b""
+    while data := file.read(BLOCK):
+        first, *lines = (part[:LONGEST] for part in data.split(b"\n"))
+        lines.insert(0, (rest + first)[:LONGEST])
+        rest = lines.pop()
+        if lines:
+            yield b"\n".join(lines).decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, str, Sequence[Row]]]:
+    """The lines of a file with their numbers, each with the rows that may match it."""
+    number = 0
+    for block in _blocks(file):
+        rows = [row for row in _ROWS if row[0] in block]
+        for line in block.split("\n"):
+            number += 1
+            yield number, line, rows
 
 
 def _read(path: str, file: BinaryIO) -> LogEvidence:
     kinds: dict[LogKind, Occurrences] = {}
     sid = former = release = role = since = time = None
     refused, hosts, roles = set[Sid](), set[str](), tuple[str, ...]()
-    for number, line in _lines(file):
+    for number, line, rows in _lines(file):
         if (stamp := _TIME.search(line[:60])) is not None:
             time = _time(stamp)
         if (owner := _MYID.search(line)) is not None:
             myid = integer(owner[1] or owner[2], 0, LONG[1])
             if myid != sid:
                 sid, former = myid, sid
-        for literal, pattern, kind in _ROWS:
+        for literal, pattern, kind in rows:
             if literal not in line or (match := pattern.search(line)) is None:
                 continue
             place = LogLine(number, time, {name: value for name, value in match.groupdict().items() if value})

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from checker.cli.main import main
+from checker.diagnose import messages
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind
 from checker.diagnose.doubt import WriteFate, sides_text
 from checker.diagnose.evidence import evidence
@@ -367,6 +368,15 @@ def test_the_name_of_a_thread_is_no_part_of_a_host(tmp_path: Path) -> None:
         " zk3.example/<unresolved>:3888\n"
     )
     assert read_log(path).hosts == {"zk3.example"}
+
+
+def test_the_size_of_a_block_makes_no_difference(incident: Incident, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = incident("epochs-contradict") / "2" / "zookeeper.log"
+    whole = read_log(path)
+    for size in (7, 1000, len(path.read_bytes())):
+        monkeypatch.setattr(messages, "BLOCK", size)
+        assert read_log(path) == whole
+    assert LogKind.EPOCHS_CONTRADICT in whole.kinds
 
 
 def test_a_compressed_log_is_a_fault_with_the_way_out(tmp_path: Path) -> None:
