@@ -360,6 +360,18 @@ def test_a_role_is_read_in_any_layout(tmp_path: Path) -> None:
     assert read_log(path).roles == ("FOLLOWING",)
 
 
+def test_the_server_of_an_unknown_host_is_started_at_the_end(tmp_path: Path) -> None:
+    for sid in (1, 2, 3):
+        write_server(tmp_path / str(sid), sid, (1, 2))
+    log = "2026-11-29 15:31:21,558 [myid:1] - WARN  [main:o.a.z.s.q.X@1] - java.net.UnknownHostException: c\n"
+    (tmp_path / "1" / "zookeeper.log").write_text(log)
+    (cause,) = diagnosed(tmp_path).causes
+    assert (cause.kind.value, cause.servers) == ("unresolvable-host", (3,))
+    assert [(step.kind, step.servers) for step in cause.steps] == [
+        (StepKind.EDIT, (1,)), (StepKind.START, (3,)), (StepKind.WAIT, (3,)),
+    ]  # fmt: skip
+
+
 def test_the_name_of_a_thread_is_no_part_of_a_host(tmp_path: Path) -> None:
     path = tmp_path / "zookeeper.log"
     path.write_text(
