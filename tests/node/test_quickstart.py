@@ -1,4 +1,4 @@
-"""The README's quickstart, run literally: four lines to a client of a three-node ensemble, and one to stop it.
+"""The quickstart of the page about nodes, run literally: four lines start and use three nodes, and one stops them.
 
 Only its first line is left out. It installs the package, which the gate does with the README's other lines; instead
 there is a `.venv/bin/python` that is the interpreter of these tests.
@@ -24,7 +24,8 @@ ALWAYS_STOP = 'trap \'[ -z "${demo-}" ] || kill "$demo" 2>/dev/null || true; wai
 
 def quickstart() -> tuple[list[str], str]:
     """Return the lines that start and use an ensemble, and the one that stops it."""
-    section = (ROOT / "README.md").read_text("utf-8").split("\n## Quickstart\n")[1].split("\n## ")[0]
+    page = (ROOT / "docs" / "how-to-run-a-node.md").read_text("utf-8")
+    section = page.split("\n## Quickstart\n")[1].split("\n## ")[0]
     start, stop = re.findall(r"^```bash\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     return start.splitlines(), stop.strip()
 

@@ -8,8 +8,9 @@ what is tested and why the answer is right. Two spaces and a dollar sign begin a
   exit 150
 
 - `  > ` continues a command, such as the lines of a file: `cat > zoo.cfg <<END`.
-- `python -m checker ...` is run in this process. `| FILTER` and `> FILE` after it are left to bash. Any other command
-  is one of bash. `| json PATH...` shows values of JSON, a line for each; `a.b[].c` is the list of all c.
+- `python -m checker ...` and `quorate ...` are run in this process. `| FILTER` and `> FILE` after it are left to bash.
+  Any other command is one of bash. `| json PATH...` shows values of JSON, a line for each; `a.b[].c` is the list of
+  all c.
 - Lines on standard error follow the output, each with `2> `. They are told apart because a reader of the output does
   not see them. An exit code other than 0 comes last.
 - `NAME=VALUE python -m checker ...` sets a variable of the environment. Three names mean something to the transcript.
@@ -28,6 +29,7 @@ import io
 import json
 import re
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +38,7 @@ from unittest.mock import patch
 
 import pytest
 
+from checker.cli import quorate
 from checker.cli.main import main
 from checker.report.text import Progress
 from checker.rollout.reconfig.answers import ReconfigSpec
@@ -46,6 +49,7 @@ from tests.support.rollout_runs import fine, unfinished
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("spec", "docs", "tests")
 CHECKER = "python -m checker"
+PROGRAMS = {CHECKER: main, "quorate": quorate.main}
 COLUMNS = "100"
 
 
@@ -68,7 +72,7 @@ VOLATILE = (
 """The parts of a report that differ between runs."""
 LEFT_OUT = "..."
 INDENT = "  "
-COMMAND = re.compile(r"((?:[A-Z_]+=\S+ )*)python -m checker\b(.*?)((?: \|| >).*)?", re.DOTALL)
+COMMAND = re.compile(r"((?:[A-Z_]+=\S+ )*)(python -m checker|quorate)\b(.*?)((?: \|| >).*)?", re.DOTALL)
 
 
 class Printed(NamedTuple):
@@ -111,13 +115,17 @@ def steady(line: str) -> str:
     return line
 
 
-def checker(words: list[str], *, terminal: bool = False) -> Printed:
-    """Run the checker in this process, without lines of progress: whether there are any depends on the time."""
+def run(program: str, words: list[str], *, terminal: bool = False) -> Printed:
+    """Run a program in this process, without lines of progress: whether there are any depends on the time."""
     out, err = Output(), io.StringIO()
     out.terminal = terminal
     silent = patch.object(Progress, "_show", lambda *_: None)
     with silent, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(words)
+        handler = signal.getsignal(signal.SIGTERM)
+        try:
+            code = PROGRAMS[program](words)
+        finally:
+            signal.signal(signal.SIGTERM, handler)
     return Printed(out.getvalue(), err.getvalue(), code)
 
 
@@ -139,14 +147,14 @@ def execute(command: str) -> Printed:
         stack.enter_context(variables(given))
         if engine is not None:
             stack.enter_context(patch.object(Engine, "run", lambda _, spec, seconds: engine(spec, seconds)))
-        printed = checker(shlex.split(match[2]), terminal=terminal)
-    if match[3] is None:
+        printed = run(match[2], shlex.split(match[3]), terminal=terminal)
+    if match[4] is None:
         return printed
-    program, *paths = match[3].split()[1:]
+    program, *paths = match[4].split()[1:]
     if program == "json":
         data = json.loads(printed.out)
         return printed._replace(out="".join(f"{json.dumps(value_at(data, path))}\n" for path in paths))
-    rest = bash(f"cat {match[3]}", printed.out)
+    rest = bash(f"cat {match[4]}", printed.out)
     return Printed(rest.out, printed.err + rest.err, printed.code)
 
 

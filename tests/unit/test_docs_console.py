@@ -4,8 +4,8 @@ A fenced `console` block is a shell session in a checkout: a line that begins wi
 after it are its output. The commands of a page run in order, in one folder per page that also shows the folders of the
 checkout. A file written by one command is therefore there for the next.
 
-- `$ python -m checker ...` is run. It must end with exit code 0, unless `$ echo $?` after it shows another code. Its
-  errors on standard error are part of the output; its progress is not.
+- `$ python -m checker ...`, or `$ quorate ...`, is run. It must end with exit code 0, unless `$ echo $?` after it shows
+  another code. Its errors on standard error are part of the output; its progress is not.
 - `$ tar -xf FILE` unpacks an archive of the checkout.
 - `$ cat FILE` shows a file. A file of the checkout, or of an earlier command, must have these contents. Any other file
   is one that the reader writes: it is created, and stays there.
@@ -29,16 +29,17 @@ import pytest
 from checker.cli.main import COMMANDS
 from checker.cli.options import parser
 from checker.command import ExitCode, command_parser
+from checker.command_table import ENTRIES
 from tests.support.isolation import rewrites
-from tests.support.transcripts import CHECKER, COLUMNS, LEFT_OUT, execute, show_checkout, steady
+from tests.support.transcripts import COLUMNS, LEFT_OUT, PROGRAMS, execute, show_checkout, steady
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^(?P<slow><!-- slow -->\n)?```console\n(?P<talk>.*?)^```\n", re.MULTILINE | re.DOTALL)
 LAST_CODE = "echo $?"
-RUN = (f"{CHECKER} ", "tar -xf ")
+RUN = (*(f"{program} " for program in PROGRAMS), "tar -xf ")
 REFUSED = {ExitCode.COMMAND_LINE, ExitCode.SCENARIO, ExitCode.CONFIGURATION}
-WRITTEN = re.compile(rf"(?:^|`| ){CHECKER}((?: [^`\n#]*)?)")
+WRITTEN = re.compile(rf"(?:^|`| )(?P<program>{'|'.join(PROGRAMS)})(?P<words>(?: [^`\n#]*)?)")
 
 
 class Said(NamedTuple):
@@ -190,13 +191,18 @@ def options_of(made: argparse.ArgumentParser) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_command_line_anywhere_on_a_page_has_options_that_exist(page: Path) -> None:
-    for found in WRITTEN.finditer(page.read_text(encoding="utf-8")):
-        name, *_ = found[1].split() or ["--help"]
+    for line in WRITTEN.finditer(page.read_text(encoding="utf-8")):
+        entries = ENTRIES if line["program"] == "quorate" else COMMANDS
+        name, *_ = line["words"].split() or ["--help"]
+        if name.isupper():
+            continue  # any command
         if not name.startswith("-"):
-            assert name in COMMANDS, f"{page.name}: unknown command {name}"
-        known = options_of(parser(COMMANDS) if name.startswith("-") else command_parser(COMMANDS[name]))
-        unknown = set(re.findall(r"(?<= )--[a-z-]+", found[1])) - known
-        assert not unknown, f"{page.name}: `{found[0].strip()}` has options that do not exist: {unknown}"
+            assert name in entries, f"{page.name}: unknown command {name}"
+        if name in entries and entries[name].is_function:
+            continue
+        known = options_of(parser(COMMANDS) if name.startswith("-") else command_parser(entries[name]))
+        unknown = set(re.findall(r"(?<= )--[a-z-]+", line["words"])) - known
+        assert not unknown, f"{page.name}: `{line[0].strip()}` has options that do not exist: {unknown}"
 
 
 # Tests of the matching and the rewriting.

@@ -29,7 +29,7 @@ def test_a_port_that_somebody_listens_at_is_not_free(monkeypatch: pytest.MonkeyP
 def test_a_leader_that_did_not_answer_when_roles_were_told_is_told_later(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A program that waits for that line, as the README's quickstart does, would wait for ever."""
+    """A program that waits for that line, as the quickstart does, would wait for ever."""
     answers: Iterator[str | None] = iter([None])
     monkeypatch.setattr(demo, "mode_of", lambda port: next(answers, "leader"))
     naps = iter([None, None])
