@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from checker.diagnose.edits import Edit
-from checker.diagnose.situation import Situation, listed
+from checker.diagnose.situation import Situation, servers_text
 from spec.quorum import Sid
 
 
@@ -86,8 +86,8 @@ class Cause:
 
 def check(servers: tuple[Sid, ...], what: str = "") -> NextStep:
     """The last step: these servers serve."""
-    one = f"server {listed(servers)} serves" if len(servers) == 1 else f"servers {listed(servers)} serve"
-    sentence = f"Check that {what or one}: `srvr` has a `Mode:` there, and one server of all has `Mode: leader`."
+    serve = f"{servers_text(servers)} {'serves' if len(servers) == 1 else 'serve'}"
+    sentence = f"Check that {what or serve}: `srvr` has a `Mode:` there, and one server of all has `Mode: leader`."
     return NextStep(StepKind.WAIT, servers, f"{sentence} Then run the diagnosis again, with all addresses.")
 
 

@@ -353,6 +353,7 @@ def logged_faults(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
                         " snapshots do not need (`zkCleanup.sh`), or other files.",
                     ),
                     NextStep(StepKind.START, server.sids, f"Start {server.name}, and wait until it serves."),
+                    check(server.sids, f"{server.name} serves"),
                 ),
                 ("Do not remove the newest snapshot, nor a log behind it.",),
             )

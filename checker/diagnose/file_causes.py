@@ -139,7 +139,11 @@ def bad_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
                 server.sids,
                 f"The configuration of {server.name} cannot be used.",
                 server.faults,
-                (NextStep(StepKind.EDIT, server.sids, "Correct the file as it says."),),
+                (
+                    NextStep(StepKind.EDIT, server.sids, "Correct the file as it says."),
+                    NextStep(StepKind.START, server.sids, f"Start {server.name}, if it has ended at this file."),
+                    check(server.sids, f"{server.name} serves"),
+                ),
             )
 
 
@@ -246,10 +250,11 @@ def mixed_tls(situation: Situation, _: Doubts) -> Iterator[Cause]:
         return
     pairs = ", ".join(f"{one} and {other}" for one, other in situation.strangers)
     sides = _sides(situation, lambda files: is_true(settings(files), "sslQuorum"))
-    smaller: tuple[Sid, ...] = _smaller(sides) if len(sides) > 1 else ()
+    strange = tuple(sorted({sid for pair in situation.strangers for sid in pair}))
+    smaller = _smaller(sides) if len(sides) > 1 else strange
     yield Cause(
         CauseKind.TLS_MIXED,
-        tuple(sorted({sid for pair in situation.strangers for sid in pair})),
+        strange,
         "Servers do not talk to each other, because their TLS or SASL keys do not fit.",
         (
             f"no connection between servers {pairs}",
@@ -270,7 +275,7 @@ def mixed_tls(situation: Situation, _: Doubts) -> Iterator[Cause]:
             NextStep(
                 StepKind.RESTART,
                 smaller,
-                "Restart these servers, one after the other.",
+                f"Restart {servers_text(smaller)}{', one after the other' if len(smaller) > 1 else ''}.",
             ),
             check(smaller),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, compare_sides
+from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check, compare_sides
 from checker.diagnose.doubt import Doubts, sides_text
 from checker.diagnose.messages import LogKind
 from checker.diagnose.situation import Situation, listed, servers_text
@@ -62,7 +62,10 @@ def next_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
             leaders,
             f"The promotion of {servers_text(promoted)} waits for a server that cannot return (finding H).",
             (*lines, f"{servers_text(leaders)} leads, and {' and '.join(waiting)} does not serve"),
-            (NextStep(StepKind.RESTART, leaders, f"Restart the leader, {servers_text(leaders)}."),),
+            (
+                NextStep(StepKind.RESTART, leaders, f"Restart the leader, {servers_text(leaders)}."),
+                check(tuple(sorted(situation.files)) or leaders),
+            ),
             ("Do not delete `.next`: its server has acknowledged the change.",),
         )
         return
@@ -111,6 +114,9 @@ def forgotten_next_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
             f"{capital(server.name)} hears of a leader that is followed by a quorum of its configuration, and does not"
             " follow it: it has another configuration in memory, from a `.next` that its start has deleted.",
             (on_a_line(log.line(LogKind.ORACLE)), f"servers {listed(serving)} serve"),
-            (NextStep(StepKind.RESTART, (server.sid,), f"Restart {server.name} alone, while the others serve."),),
+            (
+                NextStep(StepKind.RESTART, (server.sid,), f"Restart {server.name} alone, while the others serve."),
+                check((server.sid,)),
+            ),
             ("Do not restart another server before this one serves.",),
         )
