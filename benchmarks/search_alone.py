@@ -86,14 +86,15 @@ def main(model_name: str, servers: int, workers: int, kind: str = "in full") -> 
     """Compile on a small model, then search; raises SystemExit if the space was not exhausted."""
     began = time.monotonic()
     from benchmarks.search_alone import MODELS  # noqa: PLC0415 (loading is part of what goes before the search)
-    from checker.engine import search, symmetric_search  # noqa: PLC0415
+    from checker.engine.search import BREADTH_FIRST, explore  # noqa: PLC0415
+    from checker.engine.symmetric_search import SYMMETRIC  # noqa: PLC0415
 
-    explore = symmetric_search.explore if kind == "symmetric" else search.explore
-    explore(MODELS[model_name](2), workers=workers)
+    frontier = SYMMETRIC if kind == "symmetric" else BREADTH_FIRST
+    explore(MODELS[model_name](2), frontier=frontier, workers=workers)
     model = MODELS[model_name](servers)
     setup_seconds, processor = time.monotonic() - began, time.process_time()
     baseline = psutil.Process().memory_info().rss
-    result = explore(model, workers=workers)
+    result = explore(model, frontier=frontier, workers=workers)
     if not result.exhausted:
         raise SystemExit(f"the search ended before its end: {result.stop.value}")
     print(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from checker.engine.result import CUT_SHORT, SEED, Exploration, Limits, Stop, disagreements, verdict_disagreements
 
@@ -165,22 +165,20 @@ class _JobRun:
     def by_tables(self, limits: Limits, reduce: Reduction) -> tuple[Exploration, Reduction]:
         """The search by tables, and the reduction that it had."""
         if reduce == "symmetric":
-            return self._with_symmetry(limits, self.job.name), reduce
+            return self._explore(limits, is_symmetric=True), reduce
         if reduce == "none" or self.checkpoint is not None or self.reason_against_symmetry:
-            return self._in_full(limits), "none"
+            return self._explore(limits), "none"
         return self._automatic(limits)
 
-    def _in_full(self, limits: Limits) -> Exploration:
-        from checker.engine import search  # noqa: PLC0415 (loads the kernels)
+    def _explore(self, limits: Limits, further: str = "", *, is_symmetric: bool = False) -> Exploration:
+        from checker.engine import search, symmetric_search  # noqa: PLC0415 (they load the kernels)
 
-        options: dict[str, Any] = {"until_witnessed": self.job.until_witnessed, "seed": self.seed}
-        with _progress(self.job.name, self.report) as progress:
-            options |= {"checkpoint": self.checkpoint, "progress": progress}
-            if isinstance(self.workers, int):
-                return search.explore(self.job.model, limits, workers=self.workers, **options)
-            from checker.cluster.explore import explore  # noqa: PLC0415 (Ray is an extra)
-
-            return explore(self.job.model, limits, workers=self.workers, **options)
+        with _progress(self.job.name + further, self.report) as progress:
+            return search.explore(
+                self.job.model, limits, workers=self.workers, checkpoint=self.checkpoint, progress=progress,
+                frontier=symmetric_search.SYMMETRIC if is_symmetric else search.BREADTH_FIRST,
+                until_witnessed=self.job.until_witnessed, seed=self.seed,
+            )  # fmt: skip
 
     def _automatic(self, limits: Limits) -> tuple[Exploration, Reduction]:
         """Explore a job in full. If it is large, begin again with its symmetry.
@@ -188,7 +186,7 @@ class _JobRun:
         A small space takes less time in full, since a symmetric search makes comparisons first.
         """
         most = FULL_STATES if limits.states is None else min(FULL_STATES, limits.states)
-        in_full = self._in_full(replace(limits, states=most))
+        in_full = self._explore(replace(limits, states=most))
         if in_full.stop is not Stop.STATES or most == limits.states:
             return replace(in_full, limits=limits), "none"
         try:
@@ -204,30 +202,16 @@ class _JobRun:
         """The reason why the job cannot be explored with its symmetry, if there is one."""
         from checker.engine.symmetric_search import reason_against_symmetry  # noqa: PLC0415 (as late as the engine)
 
-        return (
-            reason_against_symmetry(self.job.model) if isinstance(self.workers, int) else "it does not run on a cluster"
-        )
+        is_here = isinstance(self.workers, int)
+        return reason_against_symmetry(self.job.model) if is_here else "it does not run on a cluster"
 
     def after(self, found: Exploration, limits: Limits) -> Exploration:
-        """Explore a job with its symmetry, within what a search in full has left of the limits.
+        """Explore a job with its symmetry, within the limits that a search in full has left.
 
         No limit counts the time before a search was resumed.
         """
-        used = found.seconds - found.seconds_before
-        seconds = None if limits.seconds is None else max(0.0, limits.seconds - used)
-        work = None if limits.work is None else max(0, limits.work - found.work)
-        return self._with_symmetry(replace(limits, seconds=seconds, work=work), f"{self.job.name}, with symmetry")
-
-    def _with_symmetry(self, limits: Limits, title: str) -> Exploration:
-        from checker.engine import symmetric_search  # noqa: PLC0415 (loads the kernels)
-        from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
-
-        if self.checkpoint is not None or not isinstance(self.workers, int):
-            problem = "saves no checkpoint" if self.checkpoint is not None else "does not run on a cluster"
-            raise ModelError(f"--reduce symmetric {problem}; write --reduce none, or leave the other option out")
-        options: dict[str, Any] = {"until_witnessed": self.job.until_witnessed, "seed": self.seed}
-        with _progress(title, self.report) as progress:
-            return symmetric_search.explore(self.job.model, limits, workers=self.workers, progress=progress, **options)
+        left = limits.less(found.seconds - found.seconds_before, found.work)
+        return self._explore(left, ", with symmetry", is_symmetric=True)
 
 
 def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Exploration:

@@ -55,13 +55,19 @@ def prepare(options: argparse.Namespace) -> None:
                 raise OutputError(f"--{name} {path}: a folder is there; name a file")
 
 
-def write_reports(outcomes: Sequence[RunOutcome], options: argparse.Namespace, began: float, seconds: float) -> None:
+def write_reports(
+    outcomes: Sequence[RunOutcome],
+    options: argparse.Namespace,
+    began: float,
+    seconds: float,
+    text: Callable[[RunOutcome], str] | None = None,
+) -> None:
     """Write the reports that the options name. `began` is in seconds since 1970. Raises OutputError."""
     from checker.report.ci_reports import junit_xml, sarif_log  # noqa: PLC0415
     from checker.report.json_report import document, release  # noqa: PLC0415 (few commands write a report)
 
     if options.junit is not None:
-        write(options.junit, junit_xml(outcomes, outcome_text))
+        write(options.junit, junit_xml(outcomes, text or outcome_text))
     if options.sarif is not None:
         write(options.sarif, json.dumps(sarif_log(outcomes, release()), indent=1) + "\n")
     if options.report is not None:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from checker.report import Progress
     from checker.report.verdict import RunOutcome
     from checker.swarm.outcome import SwarmOutcome
-    from checker.swarm.search import Swarm
 
 FILES = "scenario files (YAML), or models in Python files: FILE.py:NAME or FILE.py:NAME(ARGUMENTS)"
 
@@ -233,35 +232,33 @@ def _swarm_limits(options: argparse.Namespace) -> Limits:
 
 
 def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
-    from checker.cli.runner import write_traces  # noqa: PLC0415
+    from checker.cli.runner import write_reports, write_traces  # noqa: PLC0415
+    from checker.engine.search import explore  # noqa: PLC0415
     from checker.report import Progress  # noqa: PLC0415
-    from checker.report.verdict import RunOutcome  # noqa: PLC0415
-    from checker.swarm.report import draw, judgement_of, progress_text  # noqa: PLC0415
-    from checker.swarm.search import Swarm  # noqa: PLC0415
+    from checker.report.verdict import RunOutcome, judge  # noqa: PLC0415
+    from checker.swarm.outcome import SwarmOutcome  # noqa: PLC0415
+    from checker.swarm.report import draw  # noqa: PLC0415
+    from checker.swarm.search import RandomWalks  # noqa: PLC0415
 
     job, began = request.job, time.time()
     with Progress(job.name) as progress:
-
-        def report(outcome: SwarmOutcome) -> None:
-            progress.compiling() if outcome.compiling else progress.update(lambda: progress_text(outcome))
-
-        swarm = Swarm(
-            job.model, _swarm_limits(options), seed=options.seed, workers=options.workers,
-            keep_going=options.keep_going, progress=report,
-            make=partial(_model_of, json.dumps(dict(job.source)), options.file),
-            identity=json.dumps(dict(job.source), sort_keys=True),
+        source = json.dumps(dict(job.source), sort_keys=True)
+        frontier = RandomWalks(options.keep_going, partial(_model_of, source, options.file), source)
+        outcome = explore(
+            job.model, _swarm_limits(options), frontier=frontier, workers=options.workers, progress=progress,
+            seed=options.seed,
         )  # fmt: skip
-        outcome = swarm.run()
+        assert isinstance(outcome, SwarmOutcome)
         if outcome.violated and outcome.stop is not Stop.INTERRUPTED:
             _shorten(job, outcome, options, progress)
-    judgement = judgement_of(job, outcome, bare=options.verdict)
+    judgement = judge(job, outcome, job.actions, bare=options.verdict)
     ran = RunOutcome(
         job.name, judgement, job, replace(outcome, found=dict(outcome.found)), path=request.path, began=began
     )
-    ran = _with_traces(ran, swarm, options)
+    ran = _with_traces(ran, outcome, options)
     write_traces([ran], options.traces)
     _print_swarm(ran, outcome, options)
-    _write_reports(ran, outcome, options)
+    write_reports([ran], options, began, outcome.seconds, lambda ran: _swarm_text(ran, outcome))
     if options.plot is not None:
         draw(job.name, outcome, options.plot)
     return judgement.exit_code
@@ -280,12 +277,13 @@ def _model_of(source: str, file: Path) -> Model:
 
 def _shorten(job: Job, outcome: SwarmOutcome, options: argparse.Namespace, progress: Progress) -> None:
     from checker.execution import Deadline  # noqa: PLC0415
-    from checker.swarm.shorten import shortened, without_liveness  # noqa: PLC0415
+    from checker.swarm.shorten import shortened  # noqa: PLC0415
+    from checker.swarm.walker import safety  # noqa: PLC0415
 
-    safety = without_liveness(job)
+    job = replace(job, model=safety(job.model))
     for name in outcome.violated:
         progress.update(partial("making the run to {} shorter".format, name))
-        short = shortened(safety, outcome.found[name], Deadline(options.shorten), _threads(options))
+        short = shortened(job, outcome.found[name], Deadline(options.shorten), _threads(options))
         outcome.found[name] = short.found
         if short.is_shortest:
             outcome.shortest.add(name)
@@ -295,17 +293,18 @@ def _threads(options: argparse.Namespace) -> int:
     return options.workers if isinstance(options.workers, int) else 2
 
 
-def _with_traces(ran: RunOutcome, swarm: Swarm, options: argparse.Namespace) -> RunOutcome:
+def _with_traces(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> RunOutcome:
     """The outcome with its traces; those of witnesses only for a folder."""
     from checker.cli.runner import with_traces  # noqa: PLC0415
     from checker.engine.model import Kind  # noqa: PLC0415
     from checker.swarm.report import NOT_SHORTEST, SHORTEST  # noqa: PLC0415
+    from checker.swarm.walker import WalkRunner, safety  # noqa: PLC0415
 
-    outcome = swarm.outcome
     if options.traces is not None and ran.exploration is not None:
+        runner = WalkRunner(safety(outcome.model), outcome.seed, options.depth)
         for prop in outcome.model.properties:
             if prop.kind is Kind.SOMETIMES and prop.name in outcome.sightings:
-                ran.exploration.found[prop.name] = swarm.runner.discovery(prop, outcome.sightings[prop.name])
+                ran.exploration.found[prop.name] = runner.discovery(prop, outcome.sightings[prop.name])
     ran = with_traces(ran, refine=options.refine, witnesses=options.traces is not None)
     remarks = [SHORTEST if trace.prop in outcome.shortest else NOT_SHORTEST for trace in ran.traces]
     traces = [replace(t, bounds=(*t.bounds, remark)) for t, remark in zip(ran.traces, remarks, strict=True)]
@@ -340,26 +339,14 @@ def _print_swarm(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Names
             say(FORMATS[options.format].view(trace))
 
 
-def _write_reports(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> None:
-    from checker.report.ci_reports import junit_xml, sarif_log  # noqa: PLC0415
-    from checker.report.json_report import release  # noqa: PLC0415
-    from checker.user_files import write  # noqa: PLC0415
-
-    if options.junit is not None:
-        write(options.junit, junit_xml([ran], lambda each: _swarm_text(each, outcome)))
-    if options.sarif is not None:
-        write(options.sarif, json.dumps(sarif_log([ran], release()), indent=1) + "\n")
-
-
 def _walk(job: Job, options: argparse.Namespace) -> int:
     from checker.engine.model import Kind  # noqa: PLC0415
-    from checker.swarm.search import Swarm  # noqa: PLC0415
+    from checker.swarm.walker import WalkRunner, safety  # noqa: PLC0415
     from checker.traces import trace_of  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415
     from checker.traces.trace import walk_of  # noqa: PLC0415
 
-    swarm = Swarm(job.model, _swarm_limits(options), seed=options.seed)
-    path, runs = swarm.runner.repeat(options.walk)
+    path, runs = WalkRunner(safety(job.model), options.seed, options.depth).repeat(options.walk)
     if options.format != "none":
         traces = [trace_of(job, run) for run in runs] or [walk_of(job, path)]
         say("\n\n".join(FORMATS[options.format].view(trace) for trace in traces))

@@ -1,16 +1,23 @@
 """Searches on many machines with Ray (`pip install ray`).
 
-`Ray` names a cluster; `workers_named` parses the text of `--workers`. `distributed_search` explores a model on a
-cluster. Only `ray_transport` imports Ray, and only when a cluster is used.
+`Ray` names a cluster; `workers_named` parses the text of `--workers`. The exchange of a search on a cluster is in
+`exchange`, and its parts in `search_part`. Only `ray_transport` imports Ray, and only when a cluster is used.
 
-    explore(model, limits, workers=Ray())                      # one process for each core of this machine
-    explore(model, limits, workers=Ray("10.0.0.5:6379"))       # one process for each core of that cluster
+    search.explore(model, limits, workers=Ray())                      # one process for each core of this machine
+    search.explore(model, limits, workers=Ray("10.0.0.5:6379"))       # one process for each core of that cluster
 """
+
+from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spec.text import integer
+
+if TYPE_CHECKING:
+    from checker.engine.result import Exploration
+    from checker.engine.search import Request
 
 MOST_THREADS = 64
 MOST_PROCESSES = 1024
@@ -30,6 +37,12 @@ class Ray:
     def __str__(self) -> str:
         """The text that `workers_named` parses."""
         return "ray" if self.address is None else f"ray:{self.address}"
+
+    def explore(self, request: Request) -> Exploration:
+        """Explore a model breadth-first there. Raises ModelError and CheckpointError."""
+        from checker.cluster.exchange import explore  # noqa: PLC0415 (loads the kernels)
+
+        return explore(request, self)
 
 
 Workers = int | Ray

@@ -1,25 +1,18 @@
-"""The order of a level that is divided among several parts, the messages between the driver and the parts, and the
-connection between them.
+"""The order of a level that is divided among several parts, and the messages between them.
 
 A *piece* is a sequence of states with consecutive numbers whose rows are all at one part. A level is a sequence of
 pieces. The children of a piece form a piece of the next level, at the same place in the order, so that the states of
 all parts are numbered as in the plain engine: by the number of the parent, then by ordinal.
 
-Arrays of fingerprints go only from part to part. Messages to and from the driver have a few numbers for each piece.
-
-A `Transport` is the connection. `call` starts a method of a part and returns immediately; `get` waits for the results.
-A result may be passed to the call of another part, and goes there directly. The calls of a part are carried out in the
-order in which they were started.
+Arrays of fingerprints go only from part to part. Messages to and from the exchange have a few numbers for each piece.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
-
-from checker.engine.checkpoint.checkpoint_store import Count, FileRecord, SavedCounts
 
 Array = np.ndarray[Any, Any]
 
@@ -105,82 +98,3 @@ class Candidates(NamedTuple):
     def bytes(self) -> int:
         """The bytes of both arrays."""
         return self.fingerprints.nbytes + self.lengths.nbytes
-
-
-class PartHit(NamedTuple):
-    """The first finding of a property in a part: the position of the property, and the number of the state there."""
-
-    position: int
-    state: int
-
-
-class PartReport(NamedTuple):
-    """The counts of a part since the search was divided; of the first part, since the start.
-
-    `coverage` has (fired, new) by action; `evaluations` has (states, with premise) for each property. `growth` is the
-    growth of the resident memory of the part's process, `planned` the further growth of its visited set in the next
-    round, `spilled` the bytes of waiting rows in files, and `sent` the bytes that the part sent to others.
-    """
-
-    states: int
-    transitions: int
-    deadlocks: int
-    coverage: dict[str, tuple[int, int]]
-    evaluations: list[tuple[int, int]]
-    hits: list[PartHit]
-    work: int
-    steps: int
-    calls: int
-    seconds: float
-    growth: int
-    planned: int
-    spilled: int
-    sent: int
-
-
-class Route(NamedTuple):
-    """The way to a state: the ordinals of the successors on the path, and a digest of its row (`row_digest`)."""
-
-    ordinals: list[int]
-    digest: str
-
-
-class SavedPart(SavedCounts, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The record of a part: the number of the save, its files, and the counts. `rows` are those of the level."""
-
-    number: Count
-    files: dict[str, FileRecord]
-    rows: Count
-
-
-Ref = Any
-"""The result of a call, which may not exist yet."""
-
-
-class PartLostError(Exception):
-    """The process or the machine of a part is gone."""
-
-
-class Transport(Protocol):
-    """The calls of the driver."""
-
-    parts: int
-
-    @property
-    def description(self) -> str:
-        """The machines, in a few words for the notes of the result."""
-
-    def call(self, part: int, method: str, *arguments: Any, returns: int = 1) -> list[Ref]:
-        """Start a method of a part; return a reference for each of its results."""
-
-    def get(self, refs: Sequence[Ref]) -> list[Any]:
-        """Wait for results. Raises PartLostError, and the exceptions of the methods."""
-
-    def replace_lost(self) -> list[int]:
-        """Start each lost part anew, without data; return the numbers of these parts. Raises ModelError."""
-
-    def machines(self) -> list[str]:
-        """The name of the machine of each part."""
-
-    def close(self) -> None:
-        """End all parts."""

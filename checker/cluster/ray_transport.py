@@ -22,14 +22,13 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psutil
 
-from checker.cluster import Ray
-from checker.cluster.messages import PartLostError, Ref
 from checker.cluster.search_part import SearchPart
 from checker.engine.model import ModelError
+from checker.engine.search import PartLostError
 from spec.packages import needed
 from spec.text import required_integer
 
@@ -54,6 +53,20 @@ PACKAGES = ("checker", "spec", "refimpl")
 USER_MODULE = "quorate_model_"
 
 Answer = TypeVar("Answer")
+Ref = Any
+"""The result of a call, which may not exist yet."""
+
+
+class RayPlace(Protocol):
+    """The address of a cluster and the number of processes there; `checker.cluster.Ray` is one."""
+
+    @property
+    def address(self) -> str | None:
+        """The address of the head; None for a Ray that is started here."""
+
+    @property
+    def processes(self) -> int | None:
+        """The number of workers; None for one on each core."""
 
 
 def installed() -> ModuleType:
@@ -67,7 +80,7 @@ def installed() -> ModuleType:
 
 
 @contextmanager
-def connected(where: Ray) -> Iterator[ModuleType]:
+def connected(where: RayPlace) -> Iterator[ModuleType]:
     """Ray, connected to a cluster, or started on this machine; disconnected or stopped at the end.
 
     Raises ModelError.
@@ -94,7 +107,7 @@ def connected(where: Ray) -> Iterator[ModuleType]:
 
 
 @contextmanager
-def _started(where: Ray) -> Iterator[ModuleType]:
+def _started(where: RayPlace) -> Iterator[ModuleType]:
     before = {name: os.environ.get(name) for name in (*HERE, "RAY_AUTH_TOKEN")}
     os.environ |= {**HERE, "RAY_AUTH_TOKEN": _token()}
     folder = tempfile.mkdtemp(prefix="quorate-ray-", dir=_short_folder())
@@ -163,6 +176,9 @@ def _unreachable(address: str, error: Exception) -> ModelError:
 class RayTransport:
     """The parts of a search as actors of Ray, one for each core of the cluster unless a number is given.
 
+    A result may be passed to the call of another part, and goes there directly. A part carries out its calls in the
+    order in which they were started.
+
     `make` is called in the actor with the number of the part and the number of parts. `is_shared` says that each
     machine reaches the saved files of all parts; otherwise a lost part is replaced on its machine only.
     """
@@ -185,7 +201,7 @@ class RayTransport:
         return "one machine, with Ray" if machines == 1 else f"{machines} machines, with Ray"
 
     def call(self, part: int, method: str, *arguments: Any, returns: int = 1) -> list[Ref]:
-        """Start a method of a part."""
+        """Start a method of a part; return a reference for each of its results. Raises PartLostError."""
         try:
             refs = self._actors[part].call.options(num_returns=returns).remote(method, *arguments)
         except self._ray.exceptions.RayActorError as error:
@@ -193,7 +209,7 @@ class RayTransport:
         return [refs] if returns == 1 else list(refs)
 
     def get(self, refs: Sequence[Ref]) -> list[Any]:
-        """Wait for results."""
+        """Wait for results. Raises PartLostError, and the exceptions of the methods."""
         errors = self._ray.exceptions
         try:
             results: list[Any] = self._ray.get(list(refs))
@@ -218,10 +234,6 @@ class RayTransport:
         """The name of the machine of each part."""
         return list(self._named)
 
-    def all(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of all parts, and wait for the results."""
-        return self.get([self.call(part, method, *arguments)[0] for part in range(self.parts)])
-
     def remove_files(self) -> None:
         """Remove the files of all parts that answer."""
         with suppress(Exception):  # a part may be gone; its files are temporary
@@ -230,7 +242,7 @@ class RayTransport:
 
     def processes(self) -> list[int]:
         """The process of each part."""
-        return [int(number) for number in self.all("pid")]
+        return self.get([self.call(part, "pid")[0] for part in range(self.parts)])
 
     def close(self) -> None:
         """End all actors."""
@@ -309,7 +321,7 @@ def _send_user_modules(ray: Any) -> None:
                 ray.cloudpickle.register_pickle_by_value(module)
 
 
-def ray_calls(function: Callable[[int], Answer], seeds: Iterable[int], where: Ray) -> Iterator[tuple[int, Answer]]:
+def ray_calls(function: Callable[[int], Answer], seeds: Iterable[int], where: RayPlace) -> Iterator[tuple[int, Answer]]:
     """Call a function for each seed on a cluster, as `seeds.for_each_seed`. Raises ModelError."""
     with connected(where) as ray:
         most = 2 * (where.processes or max(1, int(ray.cluster_resources().get("CPU", 1))))

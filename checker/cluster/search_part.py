@@ -1,8 +1,8 @@
-"""One part of a search: a process with its own tables, its share of the visited set, and its rows.
+"""One part of a search on a cluster: a process with its own tables, its share of the visited set, and its rows.
 
-All parts explore the first levels alone, with equal results. When a level is large enough, the driver divides it: each
-part keeps the rows of its pieces and the fingerprints that it owns. Rows never move after that. Every method is called
-by the driver, one after the other (`distributed_search`).
+All parts explore the first levels alone, with equal results. When a level is large enough, it is divided: each part
+keeps the rows of its pieces and the fingerprints that it owns. Rows never move after that. Every method is called
+by the exchange, one after the other (`exchange`).
 
 The fingerprints of two parts must agree. They do if the text of a value determines its number, as that of data does.
 Other values have equal texts, also where no process meets two of them, so the tables of a part refuse them.
@@ -19,21 +19,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import psutil
 
-from checker.cluster.messages import Candidates, PartHit, PartReport, Pieces, Route, SavedPart
-from checker.engine.checkpoint.checkpoint_store import SavedFiles, Source
-from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SavedState
+from checker.cluster.messages import Candidates, Pieces
+from checker.engine.checkpoint.checkpoint_store import SavedFiles, SavedPart, Source
+from checker.engine.checkpoint.search_checkpoint import ReplayableTables
 from checker.engine.contract import described
 from checker.engine.kernels import move_kernels
 from checker.engine.model import Model, Row
-from checker.engine.result import Exploration, Limits
-from checker.engine.rounds import Round, Rounds, SearchState
-from checker.engine.steps import stop_counting
+from checker.engine.part import Part, PartReport
+from checker.engine.rounds import Round
 from checker.engine.tables.interner import CellNumbers
 
-SEEN, ORIGINS, QUESTIONS = "seen", "origins", "questions"
-"""The files of a part that grow: its share of the visited set, the origins of its states, and those of the tables."""
+SEEN = "seen"
+"""The file of the share of the visited set."""
 
 Array = np.ndarray[Any, Any]
 
@@ -115,77 +113,56 @@ class Merge(NamedTuple):
         return cls(merged, places)
 
 
-class SearchPart:
-    """The part with this number, of `parts`. With a folder, it can be saved there and restored."""
+class SearchPart(Part):
+    """The part with this number, of `parts`. With a folder, it can be saved below it and restored."""
 
-    def __init__(self, model: Model, number: int, parts: int, seed: int, folder: Path | None = None) -> None:
-        self._process = psutil.Process()
-        self._resident = self._process.memory_info().rss
-        self._model, self._number, self._parts, self._seed = model, number, parts, seed
-        self._files = None if folder is None else SavedFiles(folder)
-        self._tables = PartTables(model, seed)
-        self._begin_anew()
+    tables_of_saved = PartTables
 
-    # -- the first levels ------------------------------------------------------------------------------------
+    def __init__(self, model: Model, seed: int, folder: Path | None, number: int, parts: int) -> None:
+        self._number, self._is_divided, self._is_saved = number, False, folder is not None
+        super().__init__(model, seed, parts=parts, files=SavedFiles((folder or Path()) / f"part-{number}"))
+
+    @property
+    def _has_fingerprints(self) -> bool:
+        """False: the visited set has the fingerprints of other states, in a separate file."""
+        return False
 
     def begin(self) -> PartReport:
-        """Start from the initial state, also after another start. Raises ModelError."""
-        self._state.close()
-        self._begin_anew()
-        if self._files is not None:
-            self._files.open()
-            self._files.remove()
-        self._rounds.begin()
-        return self.report()
+        """Start from the initial state, also after another start."""
+        self._is_divided = False
+        if self._is_saved:
+            self._own_files.open()
+            self._own_files.remove()
+        return super().begin()
 
-    def advance(self) -> int:
-        """Make the next level the present one; return its number of rows."""
-        return self._rounds.begin_level()
-
-    def expand_alone(self) -> PartReport:
-        """Expand the whole level without the other parts. Raises ModelError."""
-        while self._rounds.left:
-            self._rounds.expand()
-        return self.report()
-
-    def find_ends(self, pieces: Pieces | None) -> PartReport:
-        """Examine the own pieces of the level for states without a successor. Raises ModelError.
-
-        None stands for the whole level, before it is divided.
-        """
-        stop_counting(self._model)
-        if pieces is not None:
-            self._rounds.find_ends(rows=int(pieces.of(self._number).sum()))
-        while pieces is None and self._rounds.left:
-            self._rounds.find_ends()
-        return self.report()
-
-    def divide(self, pieces: Pieces) -> None:
+    def divide(self, pieces: Pieces) -> PartReport:
         """Keep the rows of the own pieces of the level, and the own fingerprints; only the first part keeps counts."""
-        before, result, work = self._state, self._result, self._rounds.expanded
+        before, result, work = self.state, self.result, self.rounds.expanded
         is_own = np.repeat(pieces.parts == self._number, pieces.sizes)
-        *level, fired, reached, judged_times, final = [array.copy() for array in self._saved.now(self._rounds.level)]
+        *level, fired, reached, judged_times, final = [array.copy() for array in self._saved.now(self.rounds.level)]
         rows, judgements = (iter(np.concatenate(level[place::2])[is_own]) for place in (0, 1))
         records, slots = np.concatenate([*before.history.since(0)]), before.visited.parts[0].slots
         fingerprints = slots[slots != 0]
         fingerprints = np.ascontiguousarray(fingerprints[owned_by(fingerprints, self._parts) == self._number])
         before.close()
         self._begin_anew()
-        state, first = self._state, len(records) - len(is_own)
+        self._is_divided = True
+        state, first = self.state, len(records) - len(is_own)
         state.history.extend(np.concatenate([records[:first], records[first:][is_own]]))
         state.visited.refill(fingerprints, 0)
         self._log_seen(fingerprints)
-        self._rounds.following.blocks = self._saved.blocks(
+        self.rounds.following.blocks = self._saved.blocks(
             int(np.count_nonzero(is_own)),
             lambda count: (np.array([*islice(rows, count)]), np.array([*islice(judgements, count)])),
         )
-        self._rounds.begin_level()
-        state.evaluator.resume([judged_times, final], [], state.history)
+        self.rounds.begin_level()
+        state.evaluator.resume([judged_times, final], [])
         if self._number:
             judged_times[:], final[:] = 0, 0
         else:
-            state.counts.fired, state.counts.reached, self._rounds.expanded = fired, reached, work
-            self._result.transitions, self._result.deadlocks = result.transitions, result.deadlocks
+            state.counts.fired, state.counts.reached, self.rounds.expanded = fired, reached, work
+            self.result.transitions, self.result.deadlocks = result.transitions, result.deadlocks
+        return self.report()
 
     # -- a round ---------------------------------------------------------------------------------------------
 
@@ -195,8 +172,8 @@ class SearchPart:
         With one part, the only element is returned without a list. Raises ModelError.
         """
         sizes = pieces.of(self._number)
-        last = self._rounds.next_state + np.cumsum(sizes)
-        expansion = Expansion.of(self._rounds.generate(int(sizes.sum())), last, self._parts)
+        last = self.rounds.next_state + np.cumsum(sizes)
+        expansion = Expansion.of(self.rounds.generate(int(sizes.sum())), last, self._parts)
         ends = np.concatenate([np.zeros(1, np.int64), expansion.ends])
         messages = list[Candidates | None]()
         for owner, chosen in enumerate(expansion.places):
@@ -215,11 +192,11 @@ class SearchPart:
         """Add the candidates of all parts for this owner; return packed flags for each part (None for this one)."""
         own_candidates = self._own.popleft()
         merge = Merge.of(pieces, [own_candidates if candidates is None else candidates for candidates in received])
-        visited, count = self._state.visited.parts[0], len(merge.fingerprints)
+        visited, count = self.state.visited.parts[0], len(merge.fingerprints)
         is_new, picks = np.zeros(count, np.uint8), np.zeros(count + 1, np.uint32)
         visited.reserve(count)
         visited.probe(0, 1, merge.fingerprints, count, picks, is_new)
-        self._rounds.candidates = count
+        self.rounds.candidates = count
         self._log_seen(merge.fingerprints[is_new.view(np.bool_)])
         packed = [np.packbits(is_new[places]) for places in merge.places]
         self._own_flags.append(packed[self._number])
@@ -239,37 +216,24 @@ class SearchPart:
         for part in expansion.round.slices:
             part.mark(is_new[begin : begin + part.size])
             begin += part.size
-        self._rounds.build(expansion.round)
+        self.rounds.build(expansion.round)
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_new, dtype=np.int64)])
         return np.diff(sums[np.concatenate([np.zeros(1, np.int64), expansion.ends])]), self.report()
 
     # -- answers ---------------------------------------------------------------------------------------------
 
     def report(self) -> PartReport:
-        """The counts so far."""
-        state, tables, result = self._state, self._tables, self._result
-        state.evaluator.report()
-        return PartReport(
-            state.history.size,
-            result.transitions,
-            result.deadlocks,
-            {action: (coverage.fired, coverage.new) for action, coverage in state.counts.coverage().items()},
-            [(evaluation.states, evaluation.premise) for evaluation in result.evaluations.values()],
-            [PartHit(hit.position, hit.state) for hit in state.evaluator.recorded],
-            self._rounds.expanded + tables.functions.work,
-            tables.functions.steps,
-            tables.functions.calls,
-            tables.seconds,
-            max(0, self._process.memory_info().rss - self._resident),
-            state.visited.growth(2 * self._rounds.candidates),  # the next round may have more
-            state.waiting.spilled,
-            self._sent,
-        )
+        """The counts so far; before the search is divided, all parts would count the same."""
+        report = super().report()
+        if self._number and not self._is_divided:
+            report.transitions, report.deadlocks, report.coverage, report.evaluations = 0, 0, {}, {}
+        report.sent = self._sent
+        return report
 
-    def route(self, state: int) -> Route:
-        """The way to a state with a finding."""
-        hit = next(hit for hit in self._state.evaluator.recorded if hit.state == state)
-        return Route(self._state.history.ordinals(state), row_digest(self._tables.values(hit.cells)))
+    def route(self, state: int) -> tuple[list[int], str]:
+        """The way to a state with a finding, with a digest of the row there."""
+        ordinals, values = super().route(state)
+        return ordinals, row_digest(values)
 
     def pid(self) -> int:
         """The number of this process."""
@@ -281,67 +245,45 @@ class SearchPart:
 
     # -- saving ----------------------------------------------------------------------------------------------
 
-    def save(self, number: int) -> SavedPart:
-        """Save this part at the beginning of a level. Raises OSError."""
-        files, state, questions = self._saved_files, self._state, self._tables.questions
-        growing: dict[str, Source] = {
-            SEEN: lambda _: [],
-            ORIGINS: lambda size: state.history.since(size // state.history.record.itemsize),
-            QUESTIONS: lambda size: [questions.view[size // 8 :]],
-        }
-        records = files.save(number, growing, self._saved.now(self._rounds.level))
-        files.forget_saves(number, number - 1)  # the head of the search is not written yet
-        return SavedPart(number=number, files=records, rows=self._rounds.left, **self._saved.counts(self._tables))
-
-    def restore(self, saved: SavedPart) -> PartReport:
-        """Go back to a save; a new process first asks the model all questions again. Raises CheckpointError."""
-        files = self._saved_files
-        files.open()
-        files.restore(saved.number, saved.files)
-        if not self._tables.questions.size:
-            self._tables.rebuild(files.read(QUESTIONS, np.uint64), saved.tables, files.folder)
-        self._state.close()
-        self._begin_anew()
-        for fingerprints in files.read(SEEN, np.uint64):
-            self._state.visited.refill(fingerprints, 0)
-        for records in files.read(ORIGINS, self._state.history.record):
-            self._state.history.extend(records)
-        self._saved.check_findings(saved)
-        with files.now(saved.number) as file:
-            (self._rounds.following.blocks,) = self._saved.restore(saved, file, saved.rows)
-        self._rounds.begin_level()
-        return self.report()
+    def restore(self, saved: SavedPart, number: int, *, is_at_level: bool = True) -> PartReport:
+        """Go back to a save, which is at the beginning of a level. Raises CheckpointError."""
+        self._is_divided = True
+        return super().restore(saved, number, is_at_level=is_at_level)
 
     def remove(self) -> None:
         """Remove the files of this part."""
-        if self._files is not None:
-            shutil.rmtree(self._files.folder, ignore_errors=True)
+        if self._is_saved:
+            shutil.rmtree(self._own_files.folder, ignore_errors=True)
             with suppress(OSError):  # another part has files there
-                self._files.folder.parent.rmdir()
+                self._own_files.folder.parent.rmdir()
 
     def close(self) -> None:
         """Delete the temporary files, and release the folder."""
-        self._state.close()
-        if self._files is not None:
-            self._files.close()
+        super().close()
+        self._own_files.close()
+
+    def _sizes(self, saved: SavedPart, number: int) -> dict[str, int]:
+        """The bytes of every file by the counts."""
+        return {**super()._sizes(saved, number), SEEN: self._whole(saved, SEEN, 8)}
+
+    def _growing(self, tables: ReplayableTables) -> dict[str, Source]:
+        return {**super()._growing(tables), SEEN: lambda _: []}
+
+    def _refill(self, files: SavedFiles, saved: SavedPart) -> None:
+        """Restore the history, and the share of the visited set."""
+        super()._refill(files, saved)
+        for fingerprints in files.read(SEEN, np.uint64):
+            self.state.visited.refill(fingerprints, 0)
 
     # -- help ------------------------------------------------------------------------------------------------
 
-    @property
-    def _saved_files(self) -> SavedFiles:
-        assert self._files is not None
-        return self._files
-
     def _begin_anew(self) -> None:
-        self._result = Exploration(self._model, "tables", Limits(), seed=self._seed)
-        self._state = SearchState.of(self._result, self._tables, parts=self._parts)
-        self._rounds = Rounds(self._state)
-        self._saved = SavedState(self._state, Path() if self._files is None else self._files.folder)
+        super()._begin_anew()
         self._expanded: deque[Expansion] = deque()
         self._own: deque[Candidates] = deque()
         self._own_flags: deque[Array] = deque()
         self._sent = 0
 
     def _log_seen(self, fingerprints: Array) -> None:
-        if self._files is not None:
-            self._files.append(SEEN, [fingerprints])
+        if self._is_saved:
+            self._own_files.append(SEEN, [fingerprints])

@@ -15,7 +15,6 @@ import numpy as np
 from checker.engine.arrays import grown
 from checker.engine.kernels import build_kernels
 from checker.engine.result import Exploration
-from checker.engine.semantics import rebuild, rediscover
 from checker.engine.states.frontier import OriginLog, RowBlock
 from checker.engine.steps import count_steps, step_properties
 from checker.engine.tables import Tables
@@ -84,10 +83,8 @@ class Evaluator:
         self._tables, self._result = tables, result
         self._judged, self._final = Tally(), Tally()
         self._verdicts = np.zeros(len(tables.verdicts.final), np.uint64)  # room for those of one row
-        self._found: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         self._waiting: list[PendingRows] = []
-        self._hits: list[Hit] = []
         self.recorded: list[Hit] = []  # all findings so far, except those of liveness
 
     def add(self, tally: Tally) -> None:
@@ -108,16 +105,13 @@ class Evaluator:
         if self._verdicts.size and rows.size:
             self._waiting.append(PendingRows(block, rows, base, None))
 
-    def settle(self, history: OriginLog, row_of: Callable[[int], Array]) -> None:
-        """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings.
+    def settle(self, row_of: Callable[[int], Array]) -> None:
+        """Judge the waiting rows, which fills the tables, and record the findings.
 
         `row_of` gives the row of a state of the present round.
         """
         self.judge_waiting()
         self._note(row_of)
-        while self._hits:
-            self._record(self._hits[0], history)
-            del self._hits[0]
 
     def judge_waiting(self) -> None:
         """Judge the waiting rows, which fills the tables."""
@@ -152,14 +146,12 @@ class Evaluator:
         """The number of times that each judgement was reached, and each verdict in final states."""
         return self._judged.times, self._final.times
 
-    def resume(self, tallies: Sequence[Array], recorded: Iterable[Hit], history: OriginLog) -> None:
-        """Continue with the counts of another evaluator; the paths of its findings are rebuilt."""
+    def resume(self, tallies: Sequence[Array], recorded: Iterable[Hit]) -> None:
+        """Continue with the counts and the findings of another evaluator."""
         for tally, times in zip((self._judged, self._final), tallies, strict=True):
             tally.times, tally.first = times, np.full(len(times), LAST, np.uint64)
             tally.noted = times > 0
-        for hit in recorded:
-            self._found.add(hit.position)
-            self._record(hit, history)
+        self.recorded = list(recorded)
 
     def _judge(self, what: PendingRows) -> PendingRows:
         """Judge rows, or evaluate final states; return those that lack an answer, which is in the tables afterwards."""
@@ -187,6 +179,7 @@ class Evaluator:
 
     def _note(self, row_of: Callable[[int], Array]) -> None:
         verdicts, hits = self._tables.verdicts, dict[int, int]()
+        known = {hit.position for hit in self.recorded}
         sources = (
             (self._judged, [(n, verdicts.found(n)) for n in self._judged.unnoted()]),
             (self._final, [(n, verdicts.verdicts[n].found) for n in self._final.unnoted()]),
@@ -194,19 +187,8 @@ class Evaluator:
         for tally, reached in sources:
             for number, positions in reached:
                 state = int(tally.first[number])
-                for position in {*positions} - self._found:
+                for position in {*positions} - known:
                     hits[position] = min(state, hits.get(position, state))
         for position, state in sorted(hits.items()):
-            self._found.add(position)
             cells = row_of(state)[: len(self._tables.model.columns)]
-            self._hits.append(Hit(position, tuple(int(cell) for cell in cells), state))
-
-    def _record(self, hit: Hit, history: OriginLog) -> None:
-        """Rebuild the path to a finding, and check that both engines reach the same row and the property finds
-        something.
-        """
-        model, values = self._result.model, self._tables.values(hit.cells)
-        path = rebuild(model, history.ordinals(hit.state), lambda row: row == values)
-        prop = model.properties[hit.position]
-        self._result.found[prop.name] = rediscover(model, prop, path)
-        self.recorded.append(hit)
+            self.recorded.append(Hit(position, tuple(int(cell) for cell in cells), state))

@@ -6,7 +6,7 @@ incomplete). An exploration is exhausted only if every reachable state was expan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -74,6 +74,11 @@ class Limits:
     def inside_a_level(self) -> Limits:
         """The limits that end a search inside a level: time, memory and work."""
         return replace(self, depth=None, states=None)
+
+    def less(self, seconds: float = 0.0, work: int = 0) -> Limits:
+        """The rest of these limits after this time and work."""
+        seconds_left = None if self.seconds is None else max(0.0, self.seconds - seconds)
+        return replace(self, seconds=seconds_left, work=None if self.work is None else max(0, self.work - work))
 
     def reached(self, exploration: Exploration) -> Stop | None:
         """The first limit that a run has reached, if any."""
@@ -148,12 +153,42 @@ class Liveness:
     size: int = field(default=0, compare=False)
 
 
+@dataclass(kw_only=True)
+class SearchCounts:
+    """The counts of a search, of a part, or of some walks; they can be added.
+
+    `coverage` has an entry for each action, `evaluations` one for each property that is evaluated in states.
+    """
+
+    transitions: int = 0
+    deadlocks: int = 0  # states without a successor, expected or not
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    evaluations: dict[str, Evaluations] = field(default_factory=dict)
+    work: int = 0  # of this sitting: transitions, VALUE for each argument of a call of a model function, examined graph
+    python_steps: int = 0  # calls of step functions
+    python_calls: int = 0  # of any function of the model, these included
+    python_seconds: float = 0.0
+    spilled_bytes: int = 0  # of waiting states, written to a temporary file
+
+    def add(self, other: SearchCounts) -> None:
+        """Add the counts of another part."""
+        for count in fields(SearchCounts):
+            if count.name not in ("coverage", "evaluations"):
+                setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
+        for action, coverage in other.coverage.items():
+            total = self.coverage.setdefault(action, Coverage())
+            total.fired, total.new = total.fired + coverage.fired, total.new + coverage.new
+        for name, evaluations in other.evaluations.items():
+            sums = self.evaluations.setdefault(name, Evaluations())
+            sums.states, sums.premise = sums.states + evaluations.states, sums.premise + evaluations.premise
+
+
 @dataclass
-class Exploration:
+class Exploration(SearchCounts):
     """The outcome of one run. `levels[d]` is the number of states first seen after d moves.
 
-    `found`, `evaluations` and `liveness` have an entry for each property with data, by its name; `coverage` has one for
-    each action. A property without an entry in `found` has no finding among the states seen.
+    `found` and `liveness` have an entry for each property with data, by its name. A property
+    without an entry in `found` has no finding among the states seen.
 
         if exploration.violations:
             print([step.move for step in exploration.violations[0].path])
@@ -165,30 +200,31 @@ class Exploration:
     engine: str
     limits: Limits
     levels: list[int] = field(default_factory=list)
-    transitions: int = 0
     stop: Stop = Stop.EXHAUSTED
     found: dict[str, Discovery] = field(default_factory=dict)
-    coverage: dict[str, Coverage] = field(default_factory=dict)
-    evaluations: dict[str, Evaluations] = field(default_factory=dict)
     liveness: dict[str, Liveness] = field(default_factory=dict)  # for each judged property of liveness
     seed: int = SEED  # of fingerprints; without meaning for the plain engine
-    deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
     seconds_before: float = 0.0  # the part before the search was saved and resumed; no limit counts it
-    work: int = 0  # of this sitting: transitions, VALUE for each argument of a call of a model function, examined graph
-    python_steps: int = 0  # calls of step functions
-    python_calls: int = 0  # of any function of the model, these included
-    python_seconds: float = 0.0
     peak_bytes: int = 0  # the largest resident size seen, less the size at the start or the resumption
     reduction: str = ""  # what a symmetric search counts once, or why it cannot; empty for a search that was not asked
     assumption: str = ""  # of a symmetric search: what it takes for granted, in words
     second: str = ""  # with two engines: what the second one did, and that its answers are the same
-    spilled_bytes: int = 0  # of waiting states, written to a temporary file
     compiling: bool = False  # kernels are being compiled, before the end of the first level
     notes: list[str] = field(
         default_factory=list
     )  # on the checkpoint: the state that was resumed, and failures to save
     workers: list[str] = field(default_factory=list)  # on a cluster: the workers, the bytes sent, each loss
+
+    @property
+    def sampled(self) -> str:
+        """The extent of random walks, which show nothing about other runs; empty for a search of all states."""
+        return ""
+
+    @property
+    def progress(self) -> str:
+        """The progress of random walks on one line; empty for a search of all states."""
+        return ""
 
     @property
     def states(self) -> int:

@@ -196,7 +196,7 @@ class Rounds:
 
     def settle(self) -> None:
         """Finish the evaluations that need Python."""
-        self._state.evaluator.settle(self._state.history, self._row_of)
+        self._state.evaluator.settle(self._row_of)
 
     def close(self) -> None:
         """End the threads."""

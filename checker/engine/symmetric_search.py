@@ -21,13 +21,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 from checker.engine import search
 from checker.engine.contract import call, short
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
-from checker.engine.result import CUT_SHORT, SEED, Discovery, Exploration, Limits, Step, Stop, coverage_of
+from checker.engine.result import CUT_SHORT, Discovery, Exploration, Limits, Step, Stop, coverage_of
 from checker.engine.semantics import answer, asymmetry, rebuild, successors
 from checker.engine.steps import step_properties
 
@@ -45,43 +44,43 @@ Covered = frozenset[tuple[str, str]]
 """Actions and premises; `result.coverage_of` is one."""
 
 
-def explore(
-    model: Model,
-    limits: Limits = Limits(),
-    *,
-    until_witnessed: bool = False,
-    progress: Callable[[Exploration], None] | None = None,
-    workers: int = 1,
-    seed: int = SEED,
-) -> Exploration:
-    """Explore one state of each class of renamed ones; the arguments are those of `search.explore`.
+class _Symmetric:
+    """The frontier of one state of each class of renamed ones.
 
     Raises ModelError, also if a comparison of some states shows that the model is not as symmetric as it declares. A
     model without a usable symmetry is explored in full, and `Exploration.reduction` has the reason.
     """
-    began = time.monotonic()
 
-    def left() -> Limits:
-        used = time.monotonic() - began
-        return limits if limits.seconds is None else replace(limits, seconds=max(0.0, limits.seconds - used))
+    def explore(self, request: search.Request) -> Exploration:
+        model, limits, began = request.model, request.limits, time.monotonic()
+        if request.checkpoint is not None or not isinstance(request.workers, int):
+            problem = "saves no checkpoint" if request.checkpoint is not None else "does not run on a cluster"
+            raise ModelError(f"--reduce symmetric {problem}; write --reduce none, or leave the other option out")
 
-    in_full = partial(
-        search.explore, model, until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed
-    )
-    symmetry, why = model.symmetry, reason_against_symmetry(model)
-    if why is not None or symmetry is None:
-        return replace(in_full(limits), reduction=f"none is possible: {why}")
-    explored = searched(model, symmetry)
-    compared = compare(model, symmetry, seed)
-    run = search.Search(
-        explored, left(), until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed,
-        symmetric=True, premise_runs=0 if explored is model else PREMISE_RUNS,
-    )  # fmt: skip
-    result = replace(run.run(), assumption=f"renamed states were taken as alike, and {compared:,} were compared")
-    exact, further = answers_of_model(model, symmetry, result, run.premises, in_full, left)
-    summary = f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
-    summary += ("" if explored is model else ", in an over-approximation") + further
-    return replace(exact, limits=limits, seconds=time.monotonic() - began, reduction=summary)
+        def left() -> Limits:
+            return limits.less(time.monotonic() - began)
+
+        def in_full(limits: Limits) -> Exploration:
+            return search.BREADTH_FIRST.explore(replace(request, limits=limits))
+
+        symmetry, why = model.symmetry, reason_against_symmetry(model)
+        if why is not None or symmetry is None:
+            return replace(in_full(limits), reduction=f"none is possible: {why}")
+        explored = searched(model, symmetry)
+        compared = compare(model, symmetry, request.seed)
+        premise_runs = 0 if explored is model else PREMISE_RUNS
+        asked = replace(request, model=explored, limits=left())
+        run = search.by_threads(asked, symmetric=True, premise_runs=premise_runs)
+        result = replace(run.run(), assumption=f"renamed states were taken as alike, and {compared:,} were compared")
+        exact, further = answers_of_model(model, symmetry, result, run.premises, in_full, left)
+        summary = (
+            f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
+        )
+        summary += ("" if explored is model else ", in an over-approximation") + further
+        return replace(exact, limits=limits, seconds=time.monotonic() - began, reduction=summary)
+
+
+SYMMETRIC: search.Frontier = _Symmetric()
 
 
 def reason_against_symmetry(model: Model) -> str | None:
@@ -120,8 +119,7 @@ def answers_of_model(
     discoveries = {name: run for name, run in runs.items() if run is not None}
 
     def rest() -> Limits:
-        limits = left()
-        return limits if limits.work is None else replace(limits, work=max(0, limits.work - found.work))
+        return left().less(work=found.work)
 
     if found.stop not in CUT_SHORT:
         if len(discoveries) < len(runs):

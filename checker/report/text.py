@@ -78,19 +78,36 @@ def report_lines(job: Job, exploration: Exploration, judgement: Judgement, *, le
 
 
 def _lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool) -> list[Line]:
+    properties = exploration.model.properties
+    rows = [_property(job, exploration, prop) for prop in properties]
+    warned = [_is_warning(exploration, prop) for prop in properties]
+    costs = [_search(exploration), _levels(exploration) if levels else []]
+    return laid_out(job, exploration, judgement, _limits(exploration.limits), rows, warned, costs)
+
+
+def laid_out(
+    job: Job,
+    exploration: Exploration,
+    judgement: Judgement,
+    limits: str,
+    properties: Sequence[tuple[str, ...]],
+    warned: Sequence[bool],
+    costs: Sequence[Sequence[Line]],
+) -> list[Line]:
+    """A report with these rows about the properties, some with a warning, and sections about the costs."""
+    described = [("grain", job.grain), *(("bound" if n else "bounds", text) for n, text in enumerate(job.bounds))]
     sections = [
         [Line(judgement_line(judgement)), *_further(judgement)],
-        _what(job, exploration),
-        _properties(job, exploration),
+        section(job.name, [*described, *([("limits", limits)] if limits else [])]),
+        section("properties", properties, warned) if properties else [Line("properties: none", Importance.HEADING)],
         _fairness(exploration),
         _actions(job, exploration, judgement),
-        _search(exploration),
-        _levels(exploration) if levels else [],
+        *costs,
     ]
     lines: list[Line] = []
-    for section in sections:
-        if section:
-            lines += [*([Line("")] if lines else []), *(Line(on_a_line(text), level) for text, level in section)]
+    for part in sections:
+        if part:
+            lines += [*([Line("")] if lines else []), *(Line(on_a_line(text), level) for text, level in part)]
     return lines
 
 
@@ -155,12 +172,6 @@ def _further(judgement: Judgement) -> list[Line]:
     return [Line(f"  also {reason}", Importance.WARNING) for reason in judgement.reasons[1:]]
 
 
-def _what(job: Job, exploration: Exploration) -> list[Line]:
-    rows = [("grain", job.grain), *(("bound" if n else "bounds", text) for n, text in enumerate(job.bounds))]
-    limits = _limits(exploration.limits)
-    return section(job.name, [*rows, *([("limits", limits)] if limits else [])])
-
-
 def section(heading: str, rows: Sequence[tuple[str, ...]], warned: Sequence[bool] = ()) -> list[Line]:
     """A heading, and rows in columns; `warned` marks the rows that are warnings."""
     levels = [Importance.WARNING if warns else Importance.PLAIN for warns in warned] or [Importance.PLAIN] * len(rows)
@@ -178,19 +189,11 @@ def _limits(limits: Limits) -> str:
     return ", ".join(part for part in parts.values() if part)
 
 
-def _properties(job: Job, exploration: Exploration) -> list[Line]:
-    properties = exploration.model.properties
-    rows = [_property(job, exploration, prop) for prop in properties]
-    if not rows:
-        return [Line("properties: none", Importance.HEADING)]
-    return section("properties", rows, [_is_warning(exploration, prop) for prop in properties])
-
-
 def _fairness(exploration: Exploration) -> list[Line]:
     """What was assumed of the properties that every fair run must satisfy, once for those with the same assumption."""
     assumed: dict[tuple[str, str], list[str]] = {}
     for prop in exploration.model.liveness:
-        if prop.kind is Kind.EVENTUALLY:
+        if prop.kind is Kind.EVENTUALLY and not exploration.sampled:
             fair, free = (", ".join(names) or "nothing" for names in fairness(exploration, prop))
             assumed.setdefault((fair, free), []).append(prop.name)
     rows = []
@@ -257,7 +260,8 @@ def _actions(job: Job, exploration: Exploration, judgement: Judgement) -> list[L
         coverage = exploration.coverage.get(name, Coverage())
         silent = "never fired" + (" (allowed)" if name in job.allowed_silent else "")
         fired = f"fired {coverage.fired:,} times" if coverage.fired else silent
-        rows.append((name, fired, f"{coverage.new:,} new states" if coverage.fired else ""))
+        is_counted = coverage.fired and not exploration.sampled
+        rows.append((name, fired, f"{coverage.new:,} new states" if is_counted else ""))
         silences.append(not coverage.fired)
     return section("actions", rows, silences) if rows else []
 
@@ -407,6 +411,8 @@ class Progress:
 def progress_line(exploration: Exploration) -> str:
     """Return the progress of a search on one line."""
     e = exploration
+    if walked := e.progress:
+        return walked
     # Within a level, only the coverage has the number of new states.
     states = max(e.states, 1 + sum(coverage.new for coverage in e.coverage.values()))
     parts = [

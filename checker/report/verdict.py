@@ -15,6 +15,8 @@ The first of these that applies is the verdict: violated, deadlock, error, incom
 - A run that the budget of the whole command ended is incomplete, and also undecided: neither as expected nor
   unexpected. Its code is 0, since it found no violation, but it is not called a success. A run without any time in the
   budget has the code of an incomplete one.
+- Random walks are violated, deadlocked or incomplete, and never passed. Their expectation names properties alone, since
+  the depths of their violations are not least.
 - A run that an interrupt ended or prevented is never as expected, even if a limit was expected to end it.
 
 The outcome of a requested run has its judgement, and its place in a file; every report of a command is a view of the
@@ -127,7 +129,8 @@ def _different(job: Job, exploration: Exploration) -> str:
     """The violations that the job expects, in words, if others were found."""
     if job.expected is None or job.violations is None:
         return ""
-    if {discovery.prop.name: discovery.depth for discovery in exploration.violations} == dict(job.violations):
+    found = {discovery.prop.name: discovery.depth for discovery in exploration.violations}
+    if found == dict(job.violations) or (exploration.sampled and found and set(found) <= set(job.violations)):
         return ""
     expected = ", ".join(f"{name} at depth {depth}" for name, depth in sorted(job.violations.items()))
     return f"{job.expected.value}, {expected}"
@@ -196,6 +199,8 @@ def _verdict(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple
         return Verdict.DEADLOCK, ExitCode.DEADLOCK, _by_depth(exploration, deadlocks)
     if exploration.violations:
         return Verdict.VIOLATED, ExitCode.LIVENESS, _by_depth(exploration, exploration.violations)
+    if exploration.sampled:
+        return Verdict.INCOMPLETE, ExitCode.INCOMPLETE, (exploration.sampled,)
     if exploration.stop is Stop.MEMORY:
         return Verdict.INCOMPLETE, ExitCode.TOO_LARGE, (_limit(exploration),)
     if exploration.stop not in (Stop.EXHAUSTED, Stop.DEPTH, Stop.WITNESSED):
@@ -261,7 +266,7 @@ def _sentence(verdict: Verdict, exploration: Exploration, reasons: tuple[str, ..
     if verdict is Verdict.PASSED:
         return _extent(exploration)
     first = reasons[0] + (f"; and {len(reasons) - 1} more" if len(reasons) > 1 else "")
-    if verdict is Verdict.INCOMPLETE:
+    if verdict is Verdict.INCOMPLETE and not exploration.sampled:
         space = f"{exploration.states:,} states seen, to depth {exploration.depth}"
         return f"{first}; no violation among the {space}"
     return f"{first} ({_extent(exploration)})" if verdict is Verdict.VACUOUS else first

@@ -17,7 +17,7 @@ import numpy as np
 
 from checker.engine.kernels.walk_kernels import REGISTER_BITS
 from checker.engine.model import Kind
-from checker.engine.result import Coverage, Evaluations, Exploration, Stop
+from checker.engine.result import Exploration, SearchCounts, Stop
 
 Array = np.ndarray[Any, Any]
 
@@ -43,8 +43,8 @@ class Sample(NamedTuple):
     local_states: int
 
 
-@dataclass
-class WalkCounts:
+@dataclass(kw_only=True)
+class WalkCounts(SearchCounts):
     """What some walks executed; counts of different walks can be added.
 
     `walks` were begun, and the end of the swarm `cut` some of them. `transitions` are the executed moves, `deadlocks`
@@ -56,34 +56,22 @@ class WalkCounts:
 
     walks: int = 0
     cut: int = 0
-    transitions: int = 0
-    deadlocks: int = 0
     stop: Stop = Stop.WORK
-    python_seconds: float = 0.0
     registers: Array = field(default_factory=lambda: np.zeros(REGISTERS, np.uint8))
     depths: dict[int, int] = field(default_factory=dict)
-    coverage: dict[str, Coverage] = field(default_factory=dict)
-    evaluations: dict[str, Evaluations] = field(default_factory=dict)
     local: dict[str, Array] = field(default_factory=dict)
     sightings: dict[str, Sighting] = field(default_factory=dict)
 
-    def add(self, other: WalkCounts) -> None:
+    def add(self, other: SearchCounts) -> None:
         """Add the counts of other walks, which ended later."""
+        assert isinstance(other, WalkCounts)
+        super().add(other)
         self.walks += other.walks
         self.cut += other.cut
-        self.transitions += other.transitions
-        self.deadlocks += other.deadlocks
         self.stop = other.stop
-        self.python_seconds += other.python_seconds
         self.registers = np.maximum(self.registers, other.registers)
         for depth, walks in other.depths.items():
             self.depths[depth] = self.depths.get(depth, 0) + walks
-        for action, coverage in other.coverage.items():
-            self.coverage.setdefault(action, Coverage()).fired += coverage.fired
-        for name, evaluations in other.evaluations.items():
-            total = self.evaluations.setdefault(name, Evaluations())
-            total.states += evaluations.states
-            total.premise += evaluations.premise
         for column, numbers in other.local.items():
             self.local[column] = np.union1d(self.local[column], numbers) if column in self.local else numbers
         for name, sighting in other.sightings.items():
@@ -126,6 +114,23 @@ class SwarmOutcome(WalkCounts, Exploration):
     def violated(self) -> list[str]:
         """The properties with a violation or a deadlock, in the order of the model."""
         return [p.name for p in self.model.properties if p.name in self.sightings and p.kind is not Kind.SOMETIMES]
+
+    @property
+    def sampled(self) -> str:
+        """The extent of the walks, which show nothing about other runs."""
+        return (
+            f"no violation in what was executed: {self.walks:,} walks, {self.transitions:,} steps, "
+            f"about {self.states:,} distinct states, to depth {self.depth}; a swarm shows nothing about other runs"
+        )
+
+    @property
+    def progress(self) -> str:
+        """The progress on one line."""
+        rate = f", {self.transitions / self.seconds:,.0f}/s" if self.seconds > 0 else ""
+        return (
+            f"{self.walks:,} walks, {self.transitions:,} steps{rate}, about {self.states:,} states, "
+            f"depth {self.depth}, {self.seconds:.0f} s"
+        )
 
     def sample(self, seconds: float) -> None:
         """Add the present counts to the coverage over time."""

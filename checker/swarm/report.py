@@ -1,4 +1,4 @@
-"""The judgement of a swarm, and its report as text and as JSON.
+"""The report of a swarm as text and as JSON.
 
 Every statement is a number of the swarm or comes from its judgement.
 
@@ -8,21 +8,19 @@ same figures give the same bytes: no date, and ids from a fixed salt.
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from checker.command import missing
 from checker.engine.model import Kind, Property
 from checker.engine.result import Limits, Stop
-from checker.job import Job, Verdict
-from checker.report.text import Importance, Line, judgement_line, section
-from checker.report.verdict import Judgement, is_idle, judge, may_be_idle
+from checker.job import Job
+from checker.report.text import Importance, Line, laid_out, section
+from checker.report.verdict import Judgement, is_idle, may_be_idle
 from checker.swarm.outcome import DEFAULT_DEPTH, STANDARD_ERROR, Sample, SwarmOutcome
 from checker.traces.itf import to_itf
 from checker.traces.trace import Trace, values_of
 from checker.user_files import OutputError
-from spec.text import on_a_line
 
 SCHEMA = 1
 ROWS = 10  # of the table of the coverage
@@ -39,45 +37,13 @@ ENDS = {
 }
 
 
-def judgement_of(job: Job, outcome: SwarmOutcome, *, bare: bool = False) -> Judgement:
-    """The judgement of a swarm; `bare` gives the exit code of the verdict itself.
-
-    A swarm is violated, deadlocked or incomplete, and never passed. Its expectation is that of the scenario, except
-    that the depths of the expected violations do not count.
-    """
-    names = {discovery.prop.name for discovery in outcome.violations}
-    expected = job.violations
-    if expected is not None and names and names <= set(expected):
-        expected = None
-    # `judge` formats the limit that ended a run; the sentence of a swarm without a finding is made below.
-    stop = Stop.WORK if outcome.stop is Stop.MEMORY else outcome.stop
-    exploration = replace(outcome, stop=stop, limits=Limits(work=0, seconds=outcome.limits.seconds or 0.0))
-    judgement = judge(replace(job, violations=expected), exploration, job.actions, bare=bare)
-    if judgement.verdict is not Verdict.INCOMPLETE:
-        return judgement
-    reason = (
-        f"no violation in what was executed: {outcome.walks:,} walks, {outcome.transitions:,} steps, "
-        f"about {outcome.states:,} distinct states, to depth {outcome.depth}; a swarm shows nothing about other runs"
-    )
-    return replace(judgement, reasons=(reason,), sentence=f"{judgement.verdict.value}: {reason}", explanation=reason)
-
-
 def swarm_lines(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line]:
     """The whole report."""
-    described = [("grain", job.grain), *(("bound" if n else "bounds", text) for n, text in enumerate(job.bounds))]
-    sections = [
-        [Line(judgement_line(judgement)), *(Line(f"  also {reason}") for reason in judgement.reasons[1:])],
-        section(job.name, [*described, ("limits", limits_text(outcome.limits))]),
-        _properties(job, outcome),
-        _actions(job, outcome, judgement),
-        section("swarm", _figures(outcome)),
-        coverage_lines(outcome.samples),
-    ]
-    lines: list[Line] = []
-    for part in sections:
-        if part:
-            lines += [*([Line("")] if lines else []), *(Line(on_a_line(text), level) for text, level in part)]
-    return lines
+    properties, sightings = outcome.model.properties, outcome.sightings
+    rows = [_property(job, outcome, prop) for prop in properties]
+    warned = [(prop.kind is Kind.SOMETIMES) is not (prop.name in sightings) for prop in properties]
+    costs = [section("swarm", _figures(outcome)), coverage_lines(outcome.samples)]
+    return laid_out(job, outcome, judgement, limits_text(outcome.limits), rows, warned, costs)
 
 
 def limits_text(limits: Limits) -> str:
@@ -88,24 +54,6 @@ def limits_text(limits: Limits) -> str:
         "" if limits.seconds is None else f"{limits.seconds:g} s",
     ]
     return ", ".join(part for part in parts if part)
-
-
-def progress_text(outcome: SwarmOutcome) -> str:
-    """The progress of a swarm on one line."""
-    rate = f", {outcome.transitions / outcome.seconds:,.0f}/s" if outcome.seconds > 0 else ""
-    return (
-        f"{outcome.walks:,} walks, {outcome.transitions:,} steps{rate}, about {outcome.states:,} states, "
-        f"depth {outcome.depth}, {outcome.seconds:.0f} s"
-    )
-
-
-def _properties(job: Job, outcome: SwarmOutcome) -> list[Line]:
-    properties = outcome.model.properties
-    if not properties:
-        return [Line("properties: none", Importance.HEADING)]
-    sightings = outcome.sightings
-    warned = [(prop.kind is Kind.SOMETIMES) is not (prop.name in sightings) for prop in properties]
-    return section("properties", [_property(job, outcome, prop) for prop in properties], warned)
 
 
 def _property(job: Job, outcome: SwarmOutcome, prop: Property) -> tuple[str, ...]:
@@ -129,16 +77,6 @@ def property_outcome(outcome: SwarmOutcome, prop: Property) -> str:
         return "never witnessed" if prop.kind is Kind.SOMETIMES else "no violation seen"
     word = {Kind.SOMETIMES: "witnessed", Kind.FINAL: "DEADLOCK"}.get(prop.kind, "VIOLATED")
     return f"{word} at step {sighting.step} of walk {sighting.walk}"
-
-
-def _actions(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line]:
-    rows, silent = [], []
-    for name in sorted({*outcome.coverage, *judgement.silent}):
-        fired = outcome.coverage[name].fired if name in outcome.coverage else 0
-        never = "never fired" + (" (allowed)" if name in job.allowed_silent else "")
-        rows.append((name, f"fired {fired:,} times" if fired else never))
-        silent.append(not fired)
-    return section("actions", rows, silent) if rows else []
 
 
 def _figures(outcome: SwarmOutcome) -> list[tuple[str, str]]:

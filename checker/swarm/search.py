@@ -26,33 +26,32 @@ import psutil
 
 from checker.cluster import Ray, Workers
 from checker.engine.kernels import jit
-from checker.engine.model import Kind, Model
+from checker.engine.model import Kind, Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Limits, Stop
+from checker.engine.search import REPORT_EVERY, Request, on_terminal
 from checker.swarm.outcome import DEFAULT_DEPTH, SwarmOutcome, WalkCounts
-from checker.swarm.walker import MOST_WALKS, WalkRunner
+from checker.swarm.walker import MOST_WALKS, WalkRunner, safety
 
 SMALLEST_PART, DOUBLINGS = 64, 6  # walks, and how often a part doubles
 SAME_SIZE = 16  # parts of one size
-REPORT_EVERY = 0.25  # seconds between calls of `progress`
 
 Answer = TypeVar("Answer")
-Progress = Callable[[SwarmOutcome], None]
 
 
-class Part(NamedTuple):
+class WalkRange(NamedTuple):
     """The walks that one process executes together: their number, from `first` on."""
 
     first: int
     size: int
 
 
-def part(number: int) -> Part:
+def part(number: int) -> WalkRange:
     """The part with this number: SAME_SIZE of the smallest ones, as many of twice the size, and so on."""
     doublings = min(number // SAME_SIZE, DOUBLINGS)
     size = SMALLEST_PART << doublings
     before = SAME_SIZE * SMALLEST_PART * ((1 << doublings) - 1)
-    return Part(before + (number - doublings * SAME_SIZE) * size, size)
+    return WalkRange(before + (number - doublings * SAME_SIZE) * size, size)
 
 
 @dataclass(frozen=True)
@@ -105,53 +104,53 @@ def runner_of(task: PartTask) -> WalkRunner:
     return _Kept.runner
 
 
-def safety(model: Model) -> Model:
-    """The model without its properties of liveness, which no walk can judge."""
-    return model.with_properties(prop for prop in model.properties if not prop.kind.is_liveness)
-
-
 def run_part(runner: WalkRunner, limits: Limits, number: int, ended: Callable[[], Stop | None]) -> WalkCounts:
     """The counts of a part. Raises ModelError."""
     first, size = part(number)
     return runner.run(first, min(size, (limits.work or MOST_WALKS) - first), ended)
 
 
-class Swarm:
-    """One swarm over one model; `run` may be called once.
+@dataclass(frozen=True)
+class RandomWalks:
+    """The frontier of random walks: a limit of work is one of walks, and one of depth that of each walk.
 
     More than one process needs `make`, which makes the model in each of them and can be pickled, and an `identity` that
-    differs for different models. With `keep_going`, a violation ends its walk and not the swarm. All methods raise
-    ModelError.
+    differs for different models. With `keep_going`, a violation ends its walk and not the swarm.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        limits: Limits,
-        *,
-        seed: int = 1,
-        workers: Workers = 1,
-        keep_going: bool = False,
-        progress: Progress = lambda _: None,
-        make: Callable[[], Model] | None = None,
-        identity: str = "",
-    ) -> None:
+    keep_going: bool = False
+    make: Callable[[], Model] | None = None
+    identity: str = ""
+
+    def explore(self, request: Request) -> SwarmOutcome:
+        """Walk until a limit or a finding, and rebuild the runs that were found. Raises ModelError."""
+        if request.checkpoint is not None:
+            raise ModelError("random walks save no checkpoint; a seed and a number repeat each walk (--seed, --walk)")
+        return Swarm(request, self).run()
+
+
+class Swarm:
+    """One swarm over one model; `run` may be called once."""
+
+    def __init__(self, request: Request, frontier: RandomWalks) -> None:
+        model, limits, workers, seed = request.model, request.limits, request.workers, request.seed
+        assert isinstance(workers, int | Ray)
         self.outcome = SwarmOutcome(model, "swarm", limits, seed=seed, workers=[str(workers)])
-        self._workers: Workers = workers if make is not None else 1
-        self._progress, self._process = progress, psutil.Process()
+        self._workers: Workers = workers if frontier.make is not None else 1
+        self._progress, self._process = request.progress or on_terminal, psutil.Process()
         if not jit.is_compiled(with_walks=True):
             self.outcome.compiling = True
-            progress(self.outcome)
-        self.runner = WalkRunner(safety(model), seed, limits.depth or DEFAULT_DEPTH, keep_going=keep_going)
-        self.runner.compile()
+            self._progress(self.outcome)
+        keep_going, make = frontier.keep_going, frontier.make or (lambda: model)
+        self._runner = WalkRunner(safety(model), seed, limits.depth or DEFAULT_DEPTH, keep_going=keep_going)
+        self._runner.compile()
         self._began = self._reported = time.monotonic()
         self._until = math.inf if limits.seconds is None else time.time() + limits.seconds
         self._alive = TemporaryDirectory(prefix="quorate-swarm-")
         memory = None if limits.memory is None else limits.memory // (workers if isinstance(workers, int) else 1)
-        self._task = PartTask(
-            make or (lambda: model), identity, seed, replace(limits, memory=memory), self._until, keep_going,
-            None if isinstance(workers, Ray) else Path(self._alive.name),
-        )  # fmt: skip
+        alive = None if isinstance(workers, Ray) else Path(self._alive.name)
+        limits = replace(limits, memory=memory)
+        self._task = PartTask(make, frontier.identity, seed, limits, self._until, keep_going, alive)
         self._last = math.inf  # the number of the last part that counts
 
     def run(self) -> SwarmOutcome:
@@ -196,10 +195,10 @@ class Swarm:
         """Execute a part in this process, which shows the progress of it."""
 
         def ended() -> Stop | None:
-            self._report(self.runner.running)
+            self._report(self._runner.running)
             return _reached(self._task, self._process)
 
-        return run_part(self.runner, self.outcome.limits, number, ended)
+        return run_part(self._runner, self.outcome.limits, number, ended)
 
     def _add(self, counts: WalkCounts) -> None:
         self.outcome.compiling = False
@@ -232,7 +231,7 @@ class Swarm:
         outcome.compiling, outcome.seconds = False, time.monotonic() - self._began
         for prop in self.outcome.model.properties:
             if prop.name in outcome.sightings and prop.kind is not Kind.SOMETIMES:
-                outcome.found[prop.name] = self.runner.discovery(prop, outcome.sightings[prop.name])
+                outcome.found[prop.name] = self._runner.discovery(prop, outcome.sightings[prop.name])
 
 
 def for_each_seed(

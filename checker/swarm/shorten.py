@@ -14,7 +14,6 @@ Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing inpu
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -162,8 +161,3 @@ class Rerun:
             if after is not None:
                 return Step(candidate, after)
         return None
-
-
-def without_liveness(job: Job) -> Job:
-    """The job without its properties of liveness, which no walk can judge."""
-    return replace(job, model=job.model.with_properties(p for p in job.model.properties if not p.kind.is_liveness))

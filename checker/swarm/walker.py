@@ -209,7 +209,8 @@ class Walker:
         for prop in step_properties(properties):
             del evaluations[prop.name]
         counts = WalkCounts(
-            self._count, int((walks.status == walk_kernels.RUNNING).sum()), self._steps, self._dead,
+            walks=self._count, cut=int((walks.status == walk_kernels.RUNNING).sum()),
+            transitions=self._steps, deadlocks=self._dead,
             registers=self._registers, depths=dict(zip(depths.tolist(), times.tolist(), strict=True)),
             evaluations=evaluations, local=_local(self._visited, tables),
         )  # fmt: skip
@@ -231,7 +232,7 @@ class Walker:
     def present(self) -> WalkCounts:
         """The present counts of the running part, as far as a line of progress shows them."""
         deepest = int(self._walks.at.max())
-        return WalkCounts(self._count, transitions=self._steps, registers=self._registers, depths={deepest: 1})
+        return WalkCounts(walks=self._count, transitions=self._steps, registers=self._registers, depths={deepest: 1})
 
     @property
     def is_alarmed(self) -> bool:
@@ -265,6 +266,11 @@ def _local(visited: Array, tables: Tables) -> dict[str, Array]:
     columns = np.array([tables.column_of(cell) for cell in cells.tolist()], np.int64)
     numbers = tables.cells.view[cells, move_kernels.ZOBRIST]
     return {column.name: np.sort(numbers[columns == position]) for position, column in enumerate(tables.model.columns)}
+
+
+def safety(model: Model) -> Model:
+    """The model without its properties of liveness, which no walk can judge."""
+    return model.with_properties(prop for prop in model.properties if not prop.kind.is_liveness)
 
 
 BUDGET = 1 << 14  # steps of a round

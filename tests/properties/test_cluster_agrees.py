@@ -46,7 +46,7 @@ def test_any_number_of_parts_finds_what_the_plain_engine_finds_down_to_the_paths
 def test_a_lost_part_changes_no_result(shape, invariants, parts, size, lost):
     model = models(shape, invariants)
     with small_rounds(*size), tempfile.TemporaryDirectory() as folder:
-        found, _ = search_in_parts(model, BOUND, parts=parts, folder=Path(folder), losses=lost)
+        found, _ = search_in_parts(model, BOUND, parts=parts, files=Path(folder), losses=lost)
     assert_equal(found, plain.explore(model, BOUND))
 
 

@@ -33,9 +33,9 @@ from checker.engine import (
 )
 from checker.engine.model import Trivial
 from checker.engine.result import Exploration, Limits, Step, Stop, verdict_disagreements
-from checker.engine.search import Search
+from checker.engine.search import Request, by_threads
 from checker.engine.semantics import rebuild, successors
-from checker.engine.symmetric_search import answers_of_model, explore
+from checker.engine.symmetric_search import SYMMETRIC, answers_of_model
 
 NAMES = ("a", "b", "c")
 
@@ -117,7 +117,7 @@ def levels_of_classes(model: Model, until: int) -> list[int]:
 @given(own_rules, pair_rules)
 def test_a_random_system_has_as_many_states_at_each_depth_as_classes(own: Any, pairs: Any) -> None:
     model = system(own, pairs)
-    reduced, full = explore(model), plain.explore(model)
+    reduced, full = search.explore(model, frontier=SYMMETRIC), plain.explore(model)
     assert verdict_disagreements(reduced, full) == []
     assert reduced.levels == levels_of_classes(model, len(reduced.levels) - 1)
 
@@ -127,7 +127,7 @@ FREE = system([(0, "any", 1, False), (1, "any", 2, True), (2, "yes", 0, False)],
 
 
 def test_three_alike_processes_have_several_times_fewer_states() -> None:
-    reduced, full = explore(FREE), plain.explore(FREE)
+    reduced, full = search.explore(FREE, frontier=SYMMETRIC), plain.explore(FREE)
     assert reduced.states == sum(levels_of_classes(FREE, full.states)) < full.states / 3
     assert reduced.reduction.startswith("states that differ in names count once (6 renamings; ")
 
@@ -139,7 +139,7 @@ def is_run(model: Model, path: Sequence[Step]) -> bool:
 
 def test_a_path_is_a_run_of_the_model_and_shortest() -> None:
     model = system([(0, "any", 1, False), (1, "any", 3, True)], [])
-    (found,), (expected,) = (explore(model).violations, plain.explore(model).violations)
+    (found,), (expected,) = (search.explore(model, frontier=SYMMETRIC).violations, plain.explore(model).violations)
     assert found.depth == expected.depth == 4
     assert is_run(model, found.path)
 
@@ -184,7 +184,7 @@ def test_a_model_that_compares_names_has_the_answers_of_the_full_search(
     own: Any, pairs: Any, choice: Any, premise: Any
 ) -> None:
     model = with_premise(with_choice(system(own, pairs), *choice), *premise)
-    reduced, full = explore(model), plain.explore(model)
+    reduced, full = search.explore(model, frontier=SYMMETRIC), plain.explore(model)
     assert verdict_disagreements(reduced, full, ends=False) == []
     assert all(is_run(model, found.path) for found in reduced.violations)
 
@@ -195,7 +195,7 @@ IN_TURN = with_choice(system([(1, "any", 2, True)], []), frozenset({0}), 1)
 
 def test_an_over_approximation_may_have_fewer_classes_than_the_model_has_states() -> None:
     model = with_choice(FREE, frozenset({3}), 1)
-    reduced, full = explore(model), plain.explore(model)
+    reduced, full = search.explore(model, frontier=SYMMETRIC), plain.explore(model)
     assert reduced.reduction.endswith("in an over-approximation")
     assert reduced.states < full.states / 3
 
@@ -205,7 +205,7 @@ def test_a_path_of_the_over_approximation_is_renamed_to_a_run_of_the_model() -> 
         return Finding(f"{owner} is in state 2") if locals_.count(2) == 1 and 1 not in locals_ else None
 
     model = IN_TURN.with_properties([Property("NoneGetsThere", tuple(map(Read, ("owner", *NAMES))), check)])
-    (found,) = explore(model).violations
+    (found,) = search.explore(model, frontier=SYMMETRIC).violations
     assert (found.depth, found.finding) == (2, Finding("c is in state 2"))
     assert is_run(model, found.path)
 
@@ -223,7 +223,7 @@ def only_one_leaves() -> Model:
 def test_a_violation_of_the_over_approximation_alone_is_none_of_the_model() -> None:
     model = only_one_leaves()
     assert search.explore(model.with_rules(model.symmetry.wider)).violations  # type: ignore[union-attr, arg-type]
-    found = explore(model)
+    found = search.explore(model, frontier=SYMMETRIC)
     assert found.violations == []
     assert found.stop is Stop.EXHAUSTED
     assert found.reduction.endswith("then explored in full, as a path found there is no run of the model")
@@ -259,7 +259,12 @@ def test_the_search_in_full_has_the_limits_that_are_left() -> None:
 @pytest.mark.parametrize("depth", range(8))
 def test_a_limit_of_depth_is_no_disagreement(depth: int) -> None:
     model, limits = with_choice(FREE, frozenset({3}), 1), Limits(depth=depth)
-    assert verdict_disagreements(explore(model, limits), plain.explore(model, limits), ends=False) == []
+    assert (
+        verdict_disagreements(
+            search.explore(model, limits, frontier=SYMMETRIC), plain.explore(model, limits), ends=False
+        )
+        == []
+    )
 
 
 def test_an_action_that_fires_in_the_over_approximation_alone_has_not_fired() -> None:
@@ -272,7 +277,7 @@ def test_an_action_that_fires_in_the_over_approximation_alone_has_not_fired() ->
     gather = Rule("gather", tuple(map(Read, NAMES)), meet)
     assert model.symmetry is not None and model.symmetry.wider is not None
     symmetry = replace(model.symmetry, wider=(*model.symmetry.wider, gather))
-    found = explore(replace(model, rules=(*model.rules, gather), symmetry=symmetry))
+    found = search.explore(replace(model, rules=(*model.rules, gather), symmetry=symmetry), frontier=SYMMETRIC)
     assert {action for action, each in found.coverage.items() if each.fired} == {"choose", "step"}
     assert found.reduction.endswith("then explored in full, as an action fires or a premise holds there alone")
 
@@ -282,7 +287,7 @@ def test_a_premise_that_holds_in_the_over_approximation_alone_has_not_held() -> 
         return TRIVIAL if locals_.count(0) > 1 else None
 
     prop = Property("TwoThatHaveLeftAreWell", tuple(map(Read, NAMES)), check)
-    found = explore(only_one_leaves().with_properties([prop]))
+    found = search.explore(only_one_leaves().with_properties([prop]), frontier=SYMMETRIC)
     assert found.evaluations[prop.name].premise == 0 < found.evaluations[prop.name].states
     assert found.reduction.endswith("then explored in full, as an action fires or a premise holds there alone")
 
@@ -294,7 +299,7 @@ def test_a_premise_is_shown_by_a_renamed_run_of_the_over_approximation() -> None
     prop = Property("OneHasArrived", tuple(map(Read, NAMES)), check)
     model = IN_TURN.with_properties([prop])
     assert model.symmetry is not None and model.symmetry.wider is not None
-    of_one = Search(model.with_rules(model.symmetry.wider), premise_runs=1)
+    of_one = by_threads(Request(model.with_rules(model.symmetry.wider)), premise_runs=1)
     found = of_one.run()
     ((ordinals,),) = of_one.premises.values()
     assert not is_run(model, rebuild(found.model, ordinals))
@@ -304,26 +309,26 @@ def test_a_premise_is_shown_by_a_renamed_run_of_the_over_approximation() -> None
 
 def test_names_that_matter_are_noticed() -> None:
     with pytest.raises(ModelError, match="the model is not symmetric: with other names"):
-        explore(replace(IN_TURN, symmetry=everywhere()))
+        search.explore(replace(IN_TURN, symmetry=everywhere()), frontier=SYMMETRIC)
 
 
 def test_an_over_approximation_that_lacks_a_move_is_noticed() -> None:
     lacking = replace(everywhere(), wider=tuple(rule for rule in FREE.rules if "meets" not in rule.name))
     with pytest.raises(ModelError, match="the over-approximation lacks the move"):
-        explore(replace(FREE, symmetry=lacking))
+        search.explore(replace(FREE, symmetry=lacking), frontier=SYMMETRIC)
 
 
 def test_a_name_that_is_not_renamed_is_noticed() -> None:
     columns = [each.columns for each in everywhere().renamings]
     broken = Symmetry(tuple(Renaming(each, lambda value: value) for each in columns))
     with pytest.raises(ModelError, match="the model is not symmetric: with other names"):
-        explore(replace(FREE, symmetry=broken))
+        search.explore(replace(FREE, symmetry=broken), frontier=SYMMETRIC)
 
 
 def test_a_property_of_one_process_is_noticed() -> None:
     only_a = Property("NotA", (Read("a"),), lambda local: Finding("a is in state 2") if local == 2 else None)
     with pytest.raises(ModelError, match="'NotA' has different answers"):
-        explore(FREE.with_properties([only_a]))
+        search.explore(FREE.with_properties([only_a]), frontier=SYMMETRIC)
 
 
 def test_models_that_cannot_be_reduced_are_searched_in_full() -> None:
@@ -334,10 +339,10 @@ def test_models_that_cannot_be_reduced_are_searched_in_full() -> None:
         (IN_TURN.with_properties([final]), "none is possible: the property 'Ends' is one of states without a succ"),
         (replace(FREE, symmetry=None), "none is possible: the model declares no symmetry"),
     ):
-        found = explore(model)
+        found = search.explore(model, frontier=SYMMETRIC)
         assert found.reduction.startswith(why)
         assert found.states == search.explore(model).states
 
 
 def test_any_number_of_workers_gives_the_same_levels() -> None:
-    assert explore(FREE, workers=3).levels == explore(FREE).levels
+    assert search.explore(FREE, workers=3, frontier=SYMMETRIC).levels == search.explore(FREE, frontier=SYMMETRIC).levels

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from checker.engine import Kind, plain
 from checker.engine.result import Limits
+from checker.engine.search import Request
 from checker.execution import Deadline
 from checker.swarm.outcome import WalkCounts
-from checker.swarm.search import Swarm
+from checker.swarm.search import RandomWalks
 from checker.swarm.shorten import Rerun, searched
 from checker.swarm.walker import WalkRunner
 from tests.properties.test_engines_agree import random_model, shapes
@@ -56,7 +57,7 @@ def test_a_walk_does_not_depend_on_what_the_tables_have_learnt_before(shape, see
 def test_a_found_violation_is_real_and_its_shortened_run_is_no_longer_than_its_walk(shape, seed):
     model = random_model(*shape)
     model = model.with_properties([replace(model.properties[0], kind=Kind.ALWAYS)])
-    outcome = Swarm(model, Limits(depth=40, work=200), seed=seed).run()
+    outcome = RandomWalks().explore(Request(model, Limits(depth=40, work=200), seed=seed))
     shortest = plain.explore(model, Limits(states=20_000))
     for name, found in outcome.found.items():
         assert found.depth == outcome.sightings[name].step

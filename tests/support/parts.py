@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from checker.cluster import distributed_search
-from checker.cluster.distributed_search import DistributedSearch
-from checker.cluster.messages import PartLostError, Ref
+from checker.cluster import exchange
+from checker.cluster.exchange import ClusterExchange
+from checker.cluster.ray_transport import RayTransport, Ref
 from checker.cluster.search_part import SearchPart
-from checker.engine import Exploration, Limits, Model
+from checker.engine import Exploration, Limits, Model, search
 from checker.engine.result import SEED
+from checker.engine.search import PartLostError, Request, Search
 from checker.engine.states import frontier, waiting
 
 NO_LIMITS = Limits()
@@ -23,7 +24,7 @@ class _Result:
         self.value, self.error = value, error
 
 
-class LocalTransport:
+class LocalTransport(RayTransport):
     """All parts in this process; each call is carried out at once."""
 
     def __init__(self, make: Callable[[int], SearchPart], parts: int) -> None:
@@ -73,6 +74,12 @@ class LocalTransport:
             self._parts[number] = self._make(number)
         return lost
 
+    def remove_files(self) -> None:
+        """Remove the files of all parts."""
+        for part in self._parts:
+            if part is not None:
+                part.remove()
+
     def machines(self) -> list[str]:
         """This machine, for each part."""
         return ["this machine"] * self.parts
@@ -102,10 +109,11 @@ class LosingTransport(LocalTransport):
 @contextmanager
 def small_rounds(divided: int = 2, piece: int = 2, rows: int = 5, block: int = 7) -> Iterator[None]:
     """Divide a small level, in small pieces, rounds and blocks."""
-    sizes = {"DIVIDED": divided, "DEALT": piece, "PIECE": 2 * piece, "ROUND": rows, "REPORT_EVERY": 0.0}
+    sizes = {"DIVIDED": divided, "DEALT": piece, "PIECE": 2 * piece, "ROUND": rows}
     quick = patch.object(os, "fsync", lambda _: None)  # these tests lose parts, not the machine
+    reports = patch.object(search, "REPORT_EVERY", 0.0)
     few = patch.object(waiting, "AWAKE", 2)  # all other blocks are stored
-    with quick, few, patch.multiple(distributed_search, **sizes), patch.object(frontier, "BLOCK", block):
+    with quick, few, reports, patch.multiple(exchange, **sizes), patch.object(frontier, "BLOCK", block):
         yield
 
 
@@ -114,18 +122,15 @@ def search_in_parts(
     limits: Limits = NO_LIMITS,
     *,
     parts: int,
-    folder: Path | None = None,
+    files: Path | None = None,
     losses: Mapping[int, int] | None = None,
     **options: Any,
 ) -> tuple[Exploration, LosingTransport]:
-    """Explore a model with parts in this process. With a folder, they are saved there at every level."""
+    """Explore a model with parts in this process. With `files`, they are saved in that folder at every level."""
 
     def make(number: int) -> SearchPart:
-        return SearchPart(model, number, parts, SEED, None if folder is None else folder / str(number))
+        return SearchPart(model, SEED, files, number, parts)
 
     transport = LosingTransport(make, parts, losses or {})
-    try:
-        options = {"save_every": None if folder is None else 0.0, **options}
-        return DistributedSearch(model, limits, transport, **options).run(), transport
-    finally:
-        transport.close()
+    kept = {"save_every": None if files is None else 0.0, "folder": options.pop("folder", None)}
+    return Search(Request(model, limits, **options), ClusterExchange(transport), **kept).run(), transport

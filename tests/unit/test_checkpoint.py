@@ -21,12 +21,13 @@ import pytest
 from checker.engine import Exploration, Finding, Kind, Limits, Model, Property, Read, Stop, plain, search
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint import checkpoint_store as storing
-from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SearchCheckpoint
+from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SearchFolder
 from checker.engine.contract import described
 from checker.engine.kernels import hash_tables as kernels
 from checker.engine.kernels.jit import OPTIONS
+from checker.engine.part import Part
 from checker.engine.process import Interrupts
-from checker.engine.result import disagreements
+from checker.engine.result import SEED, disagreements
 from checker.engine.states.visited import Visited
 from checker.models.small_election import election
 from checker.scenario import bundled, load
@@ -172,17 +173,17 @@ def test_what_is_read_back_in_many_parts_is_the_same(tmp_path, monkeypatch):
 
 def test_seconds_add_up_and_a_limit_of_time_is_one_for_each_sitting(tmp_path, monkeypatch):
     """The clock advances by 2 at each report, and by 100 while a search resumes, which no limit counts."""
-    now, resume = [0.0], SearchCheckpoint.resume
+    now, load = [0.0], SearchFolder.load
 
     def slowly(_):
         now[0] += 2
 
-    def resumed_slowly(checkpoint, state):
+    def loaded_slowly(*arguments, **named):
         now[0] += 100
-        return resume(checkpoint, state)
+        return load(*arguments, **named)
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(SearchCheckpoint, "resume", resumed_slowly)
+    monkeypatch.setattr(SearchFolder, "load", loaded_slowly)
     monkeypatch.setattr(search, "REPORT_EVERY", 1e9)  # only the reports between levels and at the end remain
     before, sittings = 0.0, 1
     while (part := taken_up(ELECTION, tmp_path, Limits(seconds=5), progress=slowly)).stop is Stop.TIME:
@@ -204,8 +205,8 @@ def test_what_came_to_its_end_is_not_kept_and_nothing_else_is_removed(tmp_path):
 
 
 def test_a_search_without_a_checkpoint_keeps_no_fingerprints_and_no_questions():
-    alone = search.Search(election(2))
-    assert alone._history.record.itemsize == 6
+    alone = Part(election(2), SEED)
+    assert alone.state.history.record.itemsize == 6
     assert not isinstance(alone.tables, ReplayableTables)
 
 
@@ -227,8 +228,8 @@ def test_another_source_model_engine_or_format_is_refused(tmp_path, monkeypatch)
         patched.setattr(Path, "read_bytes", lambda path: b"changed")
         with pytest.raises(CheckpointError, match="another version of the engine"):
             taken_up(ELECTION, tmp_path, source={"text": "one"})
-    monkeypatch.setattr(storing, "FORMAT", 3)
-    assert "not in format 3" in refused(ELECTION, tmp_path, source={"text": "one"})
+    monkeypatch.setattr(storing, "FORMAT", 4)
+    assert "not in format 4" in refused(ELECTION, tmp_path, source={"text": "one"})
 
 
 def test_a_search_is_resumed_by_another_number_of_workers_and_with_no_other_seed(tmp_path):
@@ -295,7 +296,7 @@ def test_rows_that_are_not_those_of_the_states_are_refused_though_every_checksum
     for cells in (b"\x03\0\0\0", b"\xff\xff\xff\xff"):
         rows.write_bytes(cells + rows.read_bytes()[4:])
         text = json.loads(head.read_text().partition("\n")[2])
-        text["files"]["now-1"]["sha256"] = sha256(rows.read_bytes()).hexdigest()
+        text["search"]["parts"][0]["files"]["now-1"]["sha256"] = sha256(rows.read_bytes()).hexdigest()
         written = json.dumps(text)
         head.write_text(f"{sha256(written.encode()).hexdigest()}\n{written}")
         assert "row" in refused(ELECTION, tmp_path)

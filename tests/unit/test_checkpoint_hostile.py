@@ -29,7 +29,7 @@ def put(*keys: Any, value: Any) -> Change:
     return change
 
 
-def drop(*keys: str) -> Change:
+def drop(*keys: Any) -> Change:
     def change(head: dict[str, Any]) -> None:
         for key in keys[:-1]:
             head = head[key]
@@ -40,58 +40,63 @@ def drop(*keys: str) -> Change:
 
 def rename(old: str, new: str) -> Change:
     def change(head: dict[str, Any]) -> None:
-        head["files"][new] = head["files"].pop(old)
-        if head["now"] == old:
-            head["now"] = new
+        files = head["search"]["parts"][0]["files"]
+        files[new] = files.pop(old)
 
     return change
+
+
+PART = ("search", "parts", 0)
 
 
 HEADS: dict[str, Change] = {
     "now with a parent folder": rename("now-1", "now-1/../../victim"),
     "an absolute name": rename("now-1", "/victim"),
     "a file with a parent folder": rename("states", "x/../../victim"),
-    "a further file with a parent folder": put("files", "x/../../victim", value={"size": 0, "sha256": "0" * 64}),
-    "a name of another file": put("files", "mine.txt", value={"size": 0, "sha256": "0" * 64}),
+    "a further file with a parent folder": put(*PART, "files", "x/../../victim", value={"size": 0, "sha256": "0" * 64}),
+    "a name of another file": put(*PART, "files", "mine.txt", value={"size": 0, "sha256": "0" * 64}),
     "a name with a line break": rename("now-1", "now-1\n"),
     "a name with a NUL": rename("now-1", "now-\0"),
     "an empty name": rename("now-1", ""),
-    "no now": drop("now"),
-    "now without a file": put("now", value="now-7"),
-    "no files": drop("files"),
-    "files as a list": put("files", value=[]),
-    "no states file": drop("files", "states"),
-    "no questions file": drop("files", "questions"),
-    "a file of liveness": put("files", "marks", value={"size": 0, "sha256": sha256().hexdigest()}),
-    "a negative size": put("files", "states", "size", value=-1),
-    "a huge size": put("files", "states", "size", value=10**30),
-    "a size of more than the file": put("files", "states", "size", value=1 << 40),
-    "a size as text": put("files", "states", "size", value="8"),
-    "a checksum that is no hash": put("files", "states", "sha256", value=""),
-    "no number": drop("number"),
-    "a number as text": put("number", value="1"),
-    "a negative number": put("number", value=-3),
+    "no file of the save": drop(*PART, "files", "now-1"),
+    "no files": drop(*PART, "files"),
+    "files as a list": put(*PART, "files", value=[]),
+    "no states file": drop(*PART, "files", "states"),
+    "no questions file": drop(*PART, "files", "questions"),
+    "a file of liveness": put(*PART, "files", "marks", value={"size": 0, "sha256": sha256().hexdigest()}),
+    "a negative size": put(*PART, "files", "states", "size", value=-1),
+    "a huge size": put(*PART, "files", "states", "size", value=10**30),
+    "a size of more than the file": put(*PART, "files", "states", "size", value=1 << 40),
+    "a size as text": put(*PART, "files", "states", "size", value="8"),
+    "a checksum that is no hash": put(*PART, "files", "states", "sha256", value=""),
+    "no number": drop("search", "number"),
+    "a number as text": put("search", "number", value="1"),
+    "a negative number": put("search", "number", value=-3),
     "no format": drop("format"),
     "another format": put("format", value=99),
     "no search": drop("search"),
     "search null": put("search", value=None),
-    "no identity": drop("search", "identity"),
-    "identity as text": put("search", "identity", value="election"),
-    "another model": put("search", "identity", "model", value="other"),
-    "another engine": put("search", "identity", "engine", value="0" * 64),
+    "no identity": drop("identity"),
+    "identity as text": put("identity", value="election"),
+    "another model": put("identity", "model", value="other"),
+    "another engine": put("identity", "engine", value="0" * 64),
     "no levels": drop("search", "levels"),
     "empty levels": put("search", "levels", value=[]),
     "negative levels": put("search", "levels", value=[-5]),
     "levels as text": put("search", "levels", value="many"),
-    "huge counts": put("search", "states", value=10**40),
-    "other counts": put("search", "states", value=7),
-    "more rows left than the level": put("search", "left", value=1 << 40),
-    "huge labels": put("search", "labels", value=1 << 47),
-    "verdicts as a list": put("search", "verdicts", value=[]),
+    "huge counts": put(*PART, "states", value=10**40),
+    "other counts": put(*PART, "states", value=7),
+    "more rows left than the level": put(*PART, "left", value=1 << 40),
+    "huge labels": put(*PART, "labels", value=1 << 47),
+    "verdicts as a list": put(*PART, "verdicts", value=[]),
     "seconds as text": put("search", "seconds", value="long"),
     "negative seconds": put("search", "seconds", value=-1.0),
-    "a finding of no property": put("search", "found", value=[[9, [1, 2], 3]]),
-    "a finding of two parts": put("search", "found", value=[[1, 2]]),
+    "a finding of no property": put(*PART, "found", value=[[9, [1, 2], 3]]),
+    "a path to a finding of no property": put("search", "found", value=[[9, [0]]]),
+    "a path that is not of the model": put("search", "found", value=[[0, [60000]]]),
+    "no parts": put("search", "parts", value=[]),
+    "a division of one part": put("search", "division", value={"piece_parts": [], "piece_sizes": [], "firsts": []}),
+    "a finding of two parts": put(*PART, "found", value=[[1, 2]]),
     "an unknown field": put("search", "extra", value=1),
 }
 
@@ -200,6 +205,6 @@ def test_a_parent_that_is_a_later_state_is_refused(folder: Path) -> None:
     records[14:18] = (200).to_bytes(4, "little")
     path.write_bytes(records)
     head = json.loads((folder / HEAD).read_bytes().partition(b"\n")[2])
-    head["files"]["states"]["sha256"] = sha256(records).hexdigest()
+    head["search"]["parts"][0]["files"]["states"]["sha256"] = sha256(records).hexdigest()
     forge(folder, json.dumps(head).encode())
     assert "earlier state" in refusal(folder)

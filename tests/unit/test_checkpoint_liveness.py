@@ -9,7 +9,7 @@ import pytest
 
 from checker.engine import Kind, Limits, Property, Read, search
 from checker.engine.checkpoint import Checkpoint, CheckpointError
-from checker.engine.checkpoint.checkpoint_store import AGAIN, Head, decoded
+from checker.engine.checkpoint.checkpoint_store import AGAIN, decoded
 from checker.models.small_election import election
 from tests.support.command_line import cli, zoo_cfg
 
@@ -33,7 +33,7 @@ def forge(folder: Path, name: str, numbers: np.ndarray) -> None:
     content = numbers.tobytes()
     (folder / f"checkpoint-{name}").write_bytes(content)
     head = json.loads((folder / HEAD).read_bytes().partition(b"\n")[2])
-    head["files"][name] = {"size": len(content), "sha256": sha256(content).hexdigest()}
+    head["search"]["parts"][0]["files"][name] = {"size": len(content), "sha256": sha256(content).hexdigest()}
     text = json.dumps(head).encode()
     (folder / HEAD).write_bytes(sha256(text).hexdigest().encode() + b"\n" + text)
 
@@ -71,12 +71,13 @@ def test_a_number_above_its_bound_is_refused(folder: Path, name: str, place: int
 def test_the_bound_is_the_number_of_things_that_can_be_meant(folder: Path, name: str, bound: str) -> None:
     """The first invalid number is refused, and not only the largest one of the type."""
     head = json.loads((folder / HEAD).read_bytes().partition(b"\n")[2])
-    running = search.Search(MODEL)
+    running = search.by_threads(search.Request(MODEL))
     running.run()
+    tables = running.exchange.part.tables
     limits = {
-        "states": head["search"]["states"],
-        "labels": len(running.tables.labels),
-        "judgements": running.tables.verdicts.judgements.size,
+        "states": head["search"]["parts"][0]["states"],
+        "labels": len(tables.labels),
+        "judgements": tables.verdicts.judgements.size,
     }
     numbers = numbers_of(folder, name)
     assert int(numbers.max()) < limits[bound]
@@ -131,18 +132,18 @@ def test_a_file_with_half_an_entry_is_refused(folder: Path, name: str) -> None:
 def test_an_error_of_the_head_is_worded_here(text: bytes, fault: str) -> None:
     """`Expected int, got str - at $.format` is the wording of a library."""
     with pytest.raises(CheckpointError) as caught:
-        decoded(text, Head, "c.json", 1)
+        decoded(text, "c.json")
     assert str(caught.value) == f"c.json: it is not the head of a checkpoint: {fault}; {AGAIN}"
 
 
 @pytest.mark.parametrize(
     ("key", "value", "fault"),
     [
-        ("left", -1, "the field search.left is invalid"),
+        ("number", -1, "the field search.number is invalid"),
         ("levels", [], "the field search.levels is invalid"),
         ("found", [[1, 2]], "the field search.found[0][1] is invalid"),
         ("extra", 1, "the field search.extra is unknown"),
-        ("next", None, "the field search.next is missing"),
+        ("parts", None, "the field search.parts is missing"),
     ],
 )
 def test_an_error_inside_the_head_names_the_field(folder: Path, key: str, value: object, fault: str) -> None:

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from checker.cluster import Ray, workers_named
-from checker.cluster.explore import explore
 from checker.cluster.messages import Pieces, dealt, joined
-from checker.cluster.saved_search import SavedFolder
 from checker.engine import (
     Actor,
     Column,
@@ -30,7 +28,9 @@ from checker.engine import (
     plain,
 )
 from checker.engine.checkpoint import Checkpoint, CheckpointError
+from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SearchFolder
 from checker.engine.result import SEED, disagreements
+from checker.engine.search import explore
 from checker.models import small_election
 from checker.swarm.search import for_each_seed
 from tests.support.parts import search_in_parts, small_rounds
@@ -171,7 +171,7 @@ def test_a_loss_is_named_in_the_result():
 
 
 def test_after_a_save_the_search_goes_back_to_it_and_not_to_the_start(tmp_path):
-    found, transport = search_in_parts(ELECTION, parts=2, losses={150: 0}, folder=tmp_path)
+    found, transport = search_in_parts(ELECTION, parts=2, losses={150: 0}, files=tmp_path)
     assert transport.lost == 1
     assert "continued from depth" in found.workers[1]
     assert disagreements(plain.explore(ELECTION), found) == []
@@ -187,25 +187,22 @@ def test_losses_without_end_end_the_search_with_an_error():
 
 def in_folder(folder: Path, model: Model = ELECTION, limits: Limits = NO_LIMITS, *, parts: int = 2, **options):
     checkpoint = Checkpoint(folder, every=0.0, resume=options.pop("resume", True))
-    saved = SavedFolder(checkpoint, model, options.get("seed", SEED))
-    try:
-        return search_in_parts(model, limits, parts=parts, folder=folder, saved=saved, **options)[0]
-    finally:
-        saved.close()
+    kept = SearchFolder(checkpoint, model, options.get("seed", SEED))
+    return search_in_parts(model, limits, parts=parts, files=folder, folder=kept, **options)[0]
 
 
-@pytest.mark.parametrize("times", [14, 40, 90])
+@pytest.mark.parametrize("times", [25, 40, 90])
 def test_a_search_that_was_interrupted_resumes_with_the_same_result(tmp_path, times):
     first = in_folder(tmp_path, progress=InterruptAfter(times))
     assert first.stop is Stop.INTERRUPTED
     second = in_folder(tmp_path)
     assert disagreements(plain.explore(ELECTION), second) == []
-    assert any(note.startswith("resumed from") for note in second.notes)
-    assert not (tmp_path / "cluster.json").exists()
+    assert any(note.startswith("taken up from") for note in second.notes)
+    assert not (tmp_path / "checkpoint.json").exists()
 
 
 def test_a_violation_after_a_resumption_has_the_path_of_the_plain_engine(tmp_path):
-    assert in_folder(tmp_path, VIOLATED, progress=InterruptAfter(14)).stop is Stop.INTERRUPTED
+    assert in_folder(tmp_path, VIOLATED, progress=InterruptAfter(25)).stop is Stop.INTERRUPTED
     found, by_sets = in_folder(tmp_path, VIOLATED), plain.explore(VIOLATED)
     assert disagreements(by_sets, found) == []
     assert [each.path for each in found.violations] == [each.path for each in by_sets.violations] != []
@@ -219,19 +216,19 @@ def test_a_depth_may_be_raised(tmp_path):
 
 def interrupted(folder: Path) -> None:
     assert in_folder(folder, progress=InterruptAfter(20)).stop is Stop.INTERRUPTED
-    assert (folder / "cluster.json").exists()
+    assert (folder / "checkpoint.json").exists()
 
 
 def test_a_folder_with_a_search_is_not_overwritten(tmp_path):
     interrupted(tmp_path)
     with pytest.raises(CheckpointError, match=r"a search of .* states is kept there already"):
         in_folder(tmp_path, resume=False)
-    assert (tmp_path / "cluster.json").exists()
+    assert (tmp_path / "checkpoint.json").exists()
 
 
 def test_another_number_of_workers_cannot_resume(tmp_path):
     interrupted(tmp_path)
-    with pytest.raises(CheckpointError, match="2 workers kept this search, and 3 would resume it"):
+    with pytest.raises(CheckpointError, match="2 workers kept this search, and 3 workers would resume it"):
         in_folder(tmp_path, parts=3)
     assert disagreements(plain.explore(ELECTION), in_folder(tmp_path)) == []
 
@@ -248,27 +245,49 @@ def test_a_smaller_limit_cannot_resume(tmp_path):
         in_folder(tmp_path, limits=Limits(depth=1))
 
 
+@pytest.mark.parametrize("how", ["cluster", "threads"])
+def test_an_interrupt_while_a_search_resumes_ends_it_at_once_and_what_is_kept_stays(how, tmp_path):
+    def resume(**options):
+        if how == "cluster":
+            return in_folder(tmp_path, **options)
+        return explore(ELECTION, checkpoint=Checkpoint(tmp_path, resume=True), **options)
+
+    interrupted(tmp_path) if how == "cluster" else explore(ELECTION, Limits(depth=7), checkpoint=Checkpoint(tmp_path))
+    with (
+        patch.object(ReplayableTables, "replay", lambda *_: signal.raise_signal(signal.SIGINT)),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        resume()
+    assert disagreements(plain.explore(ELECTION), resume()) == []
+
+
 def test_a_damaged_head_is_refused(tmp_path):
     interrupted(tmp_path)
-    head = tmp_path / "cluster.json"
-    head.write_bytes(head.read_bytes().replace(b'"waiting":', b'"waiting": '))
+    head = tmp_path / "checkpoint.json"
+    head.write_bytes(head.read_bytes().replace(b'"levels":', b'"levels": '))
     with pytest.raises(CheckpointError, match="its checksum is wrong"):
         in_folder(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["seen", "origins", "questions", "now-*"])
+@pytest.mark.parametrize("name", ["seen", "states", "questions", "now-*"])
 def test_a_damaged_file_of_a_part_is_an_error_and_not_a_wrong_result(tmp_path, name):
     interrupted(tmp_path)
-    for file in (tmp_path / "1").glob(name):
+    for file in (tmp_path / "part-1").glob(name):
         file.write_bytes(bytes(file.stat().st_size))
     with pytest.raises(CheckpointError, match="it is damaged"):
         in_folder(tmp_path)
 
 
 def test_a_folder_of_a_search_by_threads_is_refused(tmp_path):
-    (tmp_path / "checkpoint.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="a search by threads is kept there"):
+    explore(ELECTION, Limits(depth=5), checkpoint=Checkpoint(tmp_path))
+    with pytest.raises(CheckpointError, match="threads of one machine kept this search, and 2 workers would resume it"):
         in_folder(tmp_path)
+
+
+def test_threads_do_not_resume_a_search_of_a_cluster(tmp_path):
+    interrupted(tmp_path)
+    with pytest.raises(CheckpointError, match="2 workers kept this search, and threads of one machine would resume it"):
+        explore(ELECTION, checkpoint=Checkpoint(tmp_path, resume=True))
 
 
 # -- models that are refused ---------------------------------------------------------------------------------
@@ -277,7 +296,7 @@ def test_a_folder_of_a_search_by_threads_is_refused(tmp_path):
 def test_liveness_is_refused_before_ray_starts():
     goal = Property("Decides", (Read("1"),), lambda _: Finding("decided"), Kind.RECOVERABLE)
     with pytest.raises(ModelError, match=r"'Decides' is a property of liveness.*use --workers N"):
-        explore(ELECTION.with_properties([goal]))
+        explore(ELECTION.with_properties([goal]), workers=Ray())
 
 
 class Handle:
@@ -306,7 +325,7 @@ def test_values_that_other_processes_cannot_tell_apart_are_refused():
 
 def test_without_ray_the_error_names_the_package():
     with patch.dict("sys.modules", {"ray": None}), pytest.raises(ModelError, match="pip install 'ray>="):
-        explore(ELECTION)
+        explore(ELECTION, workers=Ray())
 
 
 def test_the_error_for_an_address_without_a_cluster_says_how_to_start_one():

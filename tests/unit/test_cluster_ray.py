@@ -13,8 +13,7 @@ from unittest.mock import patch
 import psutil
 import pytest
 
-from checker.cluster import Ray, distributed_search, ray_transport
-from checker.cluster.explore import explore
+from checker.cluster import Ray, exchange, ray_transport
 from checker.cluster.ray_transport import RayTransport
 from checker.engine import search
 from checker.engine.result import Exploration, disagreements
@@ -41,8 +40,8 @@ def paths(found: Exploration) -> dict:
 
 
 def test_two_processes_agree_with_threads_down_to_the_paths(cluster):
-    with patch.multiple(distributed_search, **SMALL):
-        found = explore(MODEL, workers=cluster)
+    with patch.multiple(exchange, **SMALL):
+        found = search.explore(MODEL, workers=cluster)
     by_threads = search.explore(MODEL)
     assert disagreements(by_threads, found) == []
     assert paths(found) == paths(by_threads)
@@ -66,11 +65,11 @@ def test_a_killed_process_is_replaced_and_changes_no_result(cluster):
             return super().call(part, method, *arguments, returns=returns)
 
     with (
-        patch.multiple(distributed_search, **SMALL),
-        patch("checker.cluster.explore.SAVE_EVERY", 0.0),
-        patch("checker.cluster.explore.RayTransport", Killing),
+        patch.multiple(exchange, **SMALL),
+        patch.object(exchange, "SAVE_EVERY", 0.0),
+        patch.object(exchange, "RayTransport", Killing),
     ):
-        found = explore(model, workers=cluster)
+        found = search.explore(model, workers=cluster)
     assert len(killed) == 1
     assert disagreements(search.explore(model), found) == []
     assert "worker lost at depth" in found.workers[1]

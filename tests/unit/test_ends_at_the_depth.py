@@ -29,9 +29,10 @@ from checker.engine import (
 )
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import disagreements
+from checker.engine.search import Request
 from checker.engine.semantics import successors
 from checker.engine.steps import StepProperty
-from checker.swarm.search import Swarm
+from checker.swarm.search import RandomWalks
 from tests.properties.test_engines_agree import random_model
 from tests.support.parts import search_in_parts, small_rounds
 
@@ -146,7 +147,7 @@ def test_a_limit_inside_the_examination_is_the_reason_for_the_end() -> None:
 
 
 def test_a_walk_of_the_greatest_length_that_ends_badly_is_found() -> None:
-    outcome = Swarm(ending(), Limits(depth=2, work=200)).run()
+    outcome = RandomWalks().explore(Request(ending(), Limits(depth=2, work=200)))
     assert outcome.found["EndsWell"].depth == 2
 
 

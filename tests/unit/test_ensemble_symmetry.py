@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from checker.engine import Model, symmetric_search
+from checker.engine import Model, search
 from checker.engine.model import Row
 from checker.engine.result import verdict_disagreements
 from checker.engine.search import explore
 from checker.engine.semantics import successors
-from checker.engine.symmetric_search import compare
+from checker.engine.symmetric_search import SYMMETRIC, compare
 from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup, ensemble
 from checker.properties import ENSEMBLE_PROPERTIES
 from spec.durable import Durable
@@ -103,7 +103,7 @@ def test_there_are_as_many_states_as_classes_where_any_server_wins_a_tie(fault: 
     classes = {the_least(model, row) for row in wider}
 
     assert states < wider
-    assert symmetric_search.explore(model).states == len(classes) < len(states) / 2
+    assert search.explore(model, frontier=SYMMETRIC).states == len(classes) < len(states) / 2
 
 
 @pytest.mark.parametrize("zxids", [(0, 0, 0), (0, 5, 5), (7, 5, 5), (1, 2, 3)])
@@ -143,7 +143,7 @@ ALIKE = tuple(Member(sid, FILE) for sid in IDS)
 def test_the_answers_are_those_of_the_full_search(setup: Setup) -> None:
     for budgets in (Budgets(elections=2, disconnects=1), Budgets(elections=2, crashes=1)):
         model = model_of(replace(setup, budgets=budgets))
-        reduced = symmetric_search.explore(model)
+        reduced = search.explore(model, frontier=SYMMETRIC)
         assert reduced.reduction.endswith("in an over-approximation")
         assert reduced.model is model
         assert verdict_disagreements(reduced, explore(model), ends=False) == []

@@ -32,11 +32,11 @@ from checker.engine import (
     Symmetry,
     plain,
     search,
-    symmetric_search,
 )
 from checker.engine.contract import described
 from checker.engine.result import disagreements
 from checker.engine.steps import StepProperty
+from checker.engine.symmetric_search import SYMMETRIC
 from checker.explorer.walk import Walks
 from checker.job import Job
 from checker.kit import Bag, Machine, Network, Reaction, network_model
@@ -199,15 +199,15 @@ TOLD_APART = "values that their texts do not tell apart"
 
 def test_a_symmetric_search_refuses_values_that_are_no_data_even_a_single_one():
     with pytest.raises(ModelError, match=TOLD_APART):
-        symmetric_search.explore(holding(Twin(1)))
-    assert symmetric_search.explore(holding(Quiet(1), Quiet(2))).states == 6
+        search.explore(holding(Twin(1)), frontier=SYMMETRIC)
+    assert search.explore(holding(Quiet(1), Quiet(2)), frontier=SYMMETRIC).states == 6
 
 
 def test_records_of_two_types_of_one_name_are_refused_where_their_texts_count():
     model = holding(one_type()(1), one_type()(1))
     assert search.explore(model).states == plain.explore(model).states == 9
     with pytest.raises(ModelError, match=TOLD_APART):
-        symmetric_search.explore(model)
+        search.explore(model, frontier=SYMMETRIC)
     with pytest.raises(ModelError, match=TOLD_APART):
         search_in_parts(model, parts=2)
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from checker.engine import Discovery, Finding, Model, Property, Read, Stop, plain, search, symmetric_search
+from checker.engine import Discovery, Finding, Model, Property, Read, Stop, plain, search
 from checker.engine.result import disagreements
 from checker.engine.semantics import successors
+from checker.engine.symmetric_search import SYMMETRIC
 from checker.kit import (
     Action,
     Environment,
@@ -113,7 +114,7 @@ def cut_off(links: int) -> Property:
 
 def test_machines_remain_interchangeable_under_faults() -> None:
     model = trio(Environment(crashes=1, restarts=1, cuts=1, partitions=1, heals=1))
-    whole, smaller = search.explore(model), symmetric_search.explore(interchangeable(model, ["a", "b", "c"]))
+    whole, smaller = search.explore(model), search.explore(interchangeable(model, ["a", "b", "c"]), frontier=SYMMETRIC)
     assert smaller.exhausted
     assert whole.states / 6 <= smaller.states < whole.states / 3
     assert smaller.depth == whole.depth
@@ -231,7 +232,7 @@ def test_what_a_machine_sends_at_the_start_is_under_way_at_once() -> None:
 
 def test_machines_with_late_disks_remain_interchangeable() -> None:
     model = trio(Environment(crashes=1, unfinished_writes=1))
-    whole, smaller = search.explore(model), symmetric_search.explore(interchangeable(model, ["a", "b", "c"]))
+    whole, smaller = search.explore(model), search.explore(interchangeable(model, ["a", "b", "c"]), frontier=SYMMETRIC)
     assert smaller.exhausted
     assert whole.states / 6 <= smaller.states < whole.states / 3
     assert smaller.depth == whole.depth

@@ -27,11 +27,12 @@ from checker.engine import (
     Send,
     StepProperty,
     plain,
-    symmetric_search,
+    search,
 )
 from checker.engine.contract import described
 from checker.engine.result import verdict_disagreements
 from checker.engine.semantics import successors
+from checker.engine.symmetric_search import SYMMETRIC
 from checker.kit import Machine, Network, Reaction, interchangeable, network_model, to_each
 from checker.report.verdict import judge
 from checker.scenario.model_file import job_of_model
@@ -77,7 +78,7 @@ def classes(model: Model, names: list[str]) -> int:
 def test_two_phase_commit_has_as_many_states_as_classes(managers: int) -> None:
     model = example("two_phase_commit").model(managers)
     names = [f"rm{n}" for n in range(1, managers + 1)]
-    whole, result = plain.explore(model), symmetric_search.explore(interchangeable(model, names))
+    whole, result = plain.explore(model), search.explore(interchangeable(model, names), frontier=SYMMETRIC)
     assert result.states == classes(model, names) < whole.states
     assert verdict_disagreements(result, whole) == []
 
@@ -98,7 +99,7 @@ def test_equal_actors_that_cannot_be_exchanged_have_one_representative() -> None
         for name in names
     ]
     model = network_model("pointers", machines, links=[])
-    result = symmetric_search.explore(interchangeable(model, names))
+    result = search.explore(interchangeable(model, names), frontier=SYMMETRIC)
     assert result.levels == [1, 1, 3, 2]
     assert result.states == classes(model, names)
 
@@ -145,9 +146,9 @@ def test_random_symmetric_models_have_as_many_states_as_classes(table: dict[Any,
     whole = plain.explore(model.with_properties(()), limits(3000))
     if not whole.exhausted:
         return
-    found = symmetric_search.explore(interchangeable(model.with_properties(()), names))
+    found = search.explore(interchangeable(model.with_properties(()), names), frontier=SYMMETRIC)
     assert found.states == classes(model, names)
-    violated, expected = symmetric_search.explore(interchangeable(model, names)), plain.explore(model)
+    violated, expected = search.explore(interchangeable(model, names), frontier=SYMMETRIC), plain.explore(model)
     assert {name: finding.depth for name, finding in violated.found.items()} == {
         name: finding.depth for name, finding in expected.found.items()
     }
@@ -188,7 +189,7 @@ def switches(names: list[str]) -> Model:
 def test_seven_names_have_as_many_states_as_classes_under_those_renamings() -> None:
     """2^7 states; with 4 and 3 names that are exchanged, 5 times 4 numbers of those that are on."""
     names = [f"n{n}" for n in range(7)]
-    assert symmetric_search.explore(interchangeable(switches(names), names)).states == 5 * 4
+    assert search.explore(interchangeable(switches(names), names), frontier=SYMMETRIC).states == 5 * 4
 
 
 # -- what is refused -----------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ def chooser(name: str, start: Any = 0, step: Any = lambda state, choice: Reactio
 
 def refused(model: Model, *names: str) -> str:
     with pytest.raises(ModelError) as raised:
-        symmetric_search.explore(interchangeable(model, names))
+        search.explore(interchangeable(model, names), frontier=SYMMETRIC)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -239,7 +240,7 @@ def test_liveness_is_refused(kind: Kind) -> None:
 def test_a_property_of_steps_is_judged_with_symmetry() -> None:
     """Either actor steps from 0 to 1, which is the only step."""
     late = StepProperty.over("Late", ("a", "b"), lambda values, *_: Finding("late") if values != (0,) else None)
-    result = symmetric_search.explore(interchangeable(pair(late), ["a", "b"]))
+    result = search.explore(interchangeable(pair(late), ["a", "b"]), frontier=SYMMETRIC)
     assert result.states == 3
     assert (result.evaluations["Late"].premise, result.found) == (2, {})
 
@@ -247,7 +248,7 @@ def test_a_property_of_steps_is_judged_with_symmetry() -> None:
 def test_a_pass_says_how_far_the_symmetry_was_compared() -> None:
     safe = Property("Safe", (Read("a"), Read("b")), lambda *_: None)
     model = interchangeable(pair(safe), ["a", "b"])
-    sentence = judge(job_of_model(model, {}), symmetric_search.explore(model)).sentence
+    sentence = judge(job_of_model(model, {}), search.explore(model, frontier=SYMMETRIC)).sentence
     assert sentence == (
         "passed: no violation, space exhausted: 3 states; renamed states were taken as alike, and 4 were compared"
     )
@@ -288,7 +289,7 @@ def ring(arrow: str) -> Model:
 
 
 def test_channels_with_arrows_are_renamed() -> None:
-    assert symmetric_search.explore(interchangeable(ring("->"), NAMES_OF_RING)).states == 7
+    assert search.explore(interchangeable(ring("->"), NAMES_OF_RING), frontier=SYMMETRIC).states == 7
 
 
 NAMES_OF_RING = ("s1", "s2", "s3")
@@ -297,7 +298,7 @@ NAMES_OF_RING = ("s1", "s2", "s3")
 @pytest.mark.parametrize("arrow", [" to ", "_", ".", "-"])
 def test_the_error_for_another_name_of_a_channel_is_short_and_has_the_right_name(arrow: str) -> None:
     with pytest.raises(ModelError) as raised:
-        symmetric_search.explore(interchangeable(ring(arrow), NAMES_OF_RING))
+        search.explore(interchangeable(ring(arrow), NAMES_OF_RING), frontier=SYMMETRIC)
     text = str(raised.value)
     assert len(text) < 1_000
     assert f"The column 's1{arrow}s2' keeps its name although" in text
@@ -308,5 +309,5 @@ def test_the_error_for_a_property_has_a_bounded_length() -> None:
     first = Property("First", (Read("s1"),), lambda s: Finding("it sends") if s[0] == "sent" else None, Kind.SOMETIMES)
     model = ring("->").with_properties([first])
     with pytest.raises(ModelError, match="the property 'First'") as raised:
-        symmetric_search.explore(interchangeable(model, NAMES_OF_RING))
+        search.explore(interchangeable(model, NAMES_OF_RING), frontier=SYMMETRIC)
     assert len(str(raised.value)) < 1_500

@@ -10,7 +10,9 @@ from checker.engine.kernels.jit import OPTIONS
 from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph_liveness import Graph
 from checker.engine.liveness.lasso import lasso
-from checker.engine.search import Search
+from checker.engine.part import Part
+from checker.engine.result import SEED
+from checker.engine.search import Request, by_threads
 from checker.engine.states.visited import Visited
 from checker.engine.tables import Tables
 from checker.models.small_election import election
@@ -36,9 +38,10 @@ def test_what_there_is_no_memory_for_is_not_judged(monkeypatch):
 
 
 def test_what_there_is_no_time_for_is_not_judged(monkeypatch):
-    late = Search(graph([(0, "on", 1)], recoverable(1)), Limits(seconds=3600))
-    finish = late._graph.finish
-    monkeypatch.setattr(late._graph, "finish", lambda: (setattr(late, "_began", late._began - 4000), finish())[1])
+    late = by_threads(Request(graph([(0, "on", 1)], recoverable(1)), Limits(seconds=3600)))
+    kept = late.exchange.part.state.graph
+    finish = kept.finish
+    monkeypatch.setattr(kept, "finish", lambda: (setattr(late, "_began", late._began - 4000), finish())[1])
     found = late.run()
     assert (found.stop, found.unjudged) == (Stop.TIME, ["Back"])
 
@@ -73,9 +76,9 @@ def test_in_the_small_election_of_three_everybody_decides_on_every_fair_run():
 
 
 def test_a_model_without_liveness_keeps_no_graph():
-    assert Search(election(2))._graph is None
-    assert Search(election(2))._state.visited.parts[0].numbers.size == 0
-    assert Search(graph([(0, "on", 1)], recoverable(1)))._graph is not None
+    assert Part(election(2), SEED).state.graph is None
+    assert Part(election(2), SEED).state.visited.parts[0].numbers.size == 0
+    assert Part(graph([(0, "on", 1)], recoverable(1)), SEED).state.graph is not None
 
 
 def test_kernels_of_graphs_count_no_references():

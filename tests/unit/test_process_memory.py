@@ -13,7 +13,7 @@ import pytest
 
 from checker.engine import process
 from checker.engine.arrays import ReservedArray
-from checker.engine.search import Search
+from checker.engine.search import Request, by_threads
 from checker.models import small_election
 
 GIB = 1 << 30
@@ -63,8 +63,8 @@ def test_controllers_other_than_memory_are_ignored(tmp_path):
 
 
 def test_a_search_gives_its_address_space_back_when_it_ends():
-    finished = Search(small_election.election(2))
-    shard = ref(finished._state.visited.parts[0])
+    finished = by_threads(Request(small_election.election(2)))
+    shard = ref(finished.exchange.part.state.visited.parts[0])
     gc.disable()
     try:
         finished.run()

@@ -9,8 +9,10 @@ import pytest
 from checker import execution
 from checker.cli.main import main
 from checker.command import ExitCode
-from checker.engine import ModelError, plain, symmetric_search
+from checker.engine import ModelError, plain
 from checker.engine.result import Exploration, Limits, Stop
+from checker.engine.search import Request
+from checker.engine.symmetric_search import SYMMETRIC
 from checker.scenario import load
 
 SCENARIO = str(next(Path("spec/scenarios").rglob("leader-stays.yaml")))
@@ -108,7 +110,7 @@ def test_a_symmetry_that_hides_a_premise_is_an_error_within_a_depth_too(
 def test_a_different_answer_of_the_plain_engine_is_an_error(
     alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(symmetric_search, "explore", without_a_premise(symmetric_search.explore))
+    monkeypatch.setattr(SYMMETRIC, "explore", without_a_premise(SYMMETRIC.explore))
     assert main(["run", alike, "--reduce", "symmetric", "--engine", "both"]) == ExitCode.SCENARIO
     assert "the engines disagree, which is a defect: premises that held" in capsys.readouterr().out
 
@@ -165,7 +167,7 @@ def test_compare_explores_in_full_and_compares_with_the_symmetry(
 def test_a_different_answer_of_the_symmetric_search_is_an_error(
     alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(symmetric_search, "explore", without_a_premise(symmetric_search.explore))
+    monkeypatch.setattr(SYMMETRIC, "explore", without_a_premise(SYMMETRIC.explore))
     assert main(["run", alike, "--reduce", "compare"]) == ExitCode.SCENARIO
     assert "the symmetric search and the full one disagree, which is a defect: " in capsys.readouterr().out
 
@@ -180,7 +182,7 @@ def raising(error: BaseException) -> Callable[..., Exploration]:
 def test_an_interrupt_of_the_comparison_ends_the_command(
     alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(symmetric_search, "explore", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(SYMMETRIC, "explore", raising(KeyboardInterrupt()))
     assert main(["run", alike, SCENARIO, "--reduce", "compare"]) == ExitCode.INCOMPLETE
     assert "the comparison with a symmetric search was interrupted" in (shown := capsys.readouterr().out)
     assert "1 of 2 runs, " in shown
@@ -190,7 +192,7 @@ def test_an_interrupt_of_the_comparison_ends_the_command(
 def test_a_violation_stays_if_the_comparison_does_not_end(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(symmetric_search, "explore", raising(error))
+    monkeypatch.setattr(SYMMETRIC, "explore", raising(error))
     defect = str(next(Path("spec/scenarios").rglob("ack-before-log.yaml")))
     assert main(["run", defect, "--verdict", "--reduce", "compare"]) == ExitCode.SAFETY
     assert "the comparison with a symmetric search" in capsys.readouterr().out
@@ -200,11 +202,11 @@ def test_a_comparison_has_the_time_that_this_sitting_has_left(alike: str, monkey
     job = replace(load(Path(alike)), limits=Limits(seconds=100.0))
     found, given = execution.run_job(job), list[Limits]()
 
-    def explore(_: object, limits: Limits, **__: object) -> Exploration:
-        given.append(limits)
+    def explore(request: Request) -> Exploration:
+        given.append(request.limits)
         return found
 
-    monkeypatch.setattr(symmetric_search, "explore", explore)
+    monkeypatch.setattr(SYMMETRIC, "explore", explore)
     execution.compare_with_symmetry(job, replace(found, seconds=90.0, seconds_before=80.0))
     assert given == [Limits(seconds=90.0)]
 
@@ -213,7 +215,7 @@ def test_auto_reports_the_deeper_search_if_the_second_is_cut_short(alike: str, m
     job = load(Path(alike))
     shallow = replace(execution.run_job(job, Limits(depth=1)), stop=Stop.TIME)
     monkeypatch.setattr(execution, "FULL_STATES", 100)
-    monkeypatch.setattr(symmetric_search, "explore", lambda *_, **__: shallow)
+    monkeypatch.setattr(SYMMETRIC, "explore", lambda *_, **__: shallow)
     found = execution.run_job(job, reduce="auto")
     assert (found.stop, found.states >= 100, found.depth > shallow.depth) == (Stop.TIME, True, True)
 
@@ -222,7 +224,7 @@ def test_auto_keeps_the_first_search_if_an_interrupt_comes_before_the_second(
     alike: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "FULL_STATES", 100)
-    monkeypatch.setattr(symmetric_search, "explore", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(SYMMETRIC, "explore", raising(KeyboardInterrupt()))
     found = execution.run_job(load(Path(alike)), reduce="auto")
     assert (found.stop, found.states >= 100) == (Stop.INTERRUPTED, True)
 

@@ -1,25 +1,30 @@
 """Swarms: plans of walks, the estimate of states, parts, findings and limits."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from checker.engine.checkpoint import Checkpoint
 from checker.engine.kernels.walk_kernels import observe_all
+from checker.engine.model import ModelError
 from checker.engine.result import Limits, Stop
+from checker.engine.search import Request, explore
 from checker.execution import Deadline
 from checker.scenario import bundled, load
 from checker.swarm.outcome import REGISTERS, STANDARD_ERROR, WalkCounts, estimate
-from checker.swarm.search import Swarm, part, safety
-from checker.swarm.shorten import shortened, without_liveness
-from checker.swarm.walker import WalkRunner, key_of, mixed, plans
+from checker.swarm.search import RandomWalks, part
+from checker.swarm.shorten import shortened
+from checker.swarm.walker import WalkRunner, key_of, mixed, plans, safety
 
 SCENARIOS = {path.stem: path for path in bundled()}
 
 
 def scenario(name: str):
-    return without_liveness(load(SCENARIOS[name]))
+    job = load(SCENARIOS[name])
+    return replace(job, model=safety(job.model))
 
 
 def splitmix(word: int) -> int:
@@ -92,7 +97,7 @@ DEFECTS = ("zookeeper-1549", "zookeeper-3911", "zookeeper-4712", "zookeeper-4925
 def test_a_swarm_finds_a_known_defect_and_shortens_its_run_to_the_least_depth(name):
     """The least depth is that which the scenario states, and the exhaustive search of its test confirms."""
     job = scenario(name)
-    outcome = Swarm(job.model, Limits(depth=200, work=200_000)).run()
+    outcome = RandomWalks().explore(Request(job.model, Limits(depth=200, work=200_000)))
     assert outcome.stop is Stop.FOUND
     for prop in outcome.violated:
         short = shortened(job, outcome.found[prop], Deadline(120.0))
@@ -102,14 +107,14 @@ def test_a_swarm_finds_a_known_defect_and_shortens_its_run_to_the_least_depth(na
 
 def test_a_swarm_that_keeps_going_executes_all_walks():
     job = scenario("zookeeper-4712")
-    outcome = Swarm(job.model, Limits(depth=200, work=500), keep_going=True).run()
+    outcome = RandomWalks(keep_going=True).explore(Request(job.model, Limits(depth=200, work=500)))
     assert outcome.stop is Stop.WORK and outcome.walks == 500
     assert outcome.violated == ["HistoryConsistency"]
 
 
 def test_a_limit_of_time_ends_a_swarm_and_counts_the_walks_it_cut():
     job = load(SCENARIOS["swarm-five-servers-oracle"])
-    outcome = Swarm(job.model, Limits(seconds=1.0)).run()
+    outcome = RandomWalks().explore(Request(job.model, Limits(seconds=1.0)))
     assert outcome.stop is Stop.TIME and outcome.cut > 0
     assert sum(outcome.depths.values()) == outcome.walks
     assert sum(depth * walks for depth, walks in outcome.depths.items()) == outcome.transitions
@@ -122,12 +127,18 @@ def test_an_interrupt_ends_a_swarm_with_its_counts_so_far():
             raise KeyboardInterrupt
 
     job = load(SCENARIOS["swarm-five-servers-oracle"])
-    outcome = Swarm(job.model, Limits(seconds=60.0), progress=interrupt).run()
+    outcome = RandomWalks().explore(Request(job.model, Limits(seconds=60.0), progress=interrupt))
     assert outcome.stop is Stop.INTERRUPTED and outcome.transitions > 1000
 
 
+def test_random_walks_with_a_checkpoint_are_refused(tmp_path):
+    model = scenario("zookeeper-4643").model
+    with pytest.raises(ModelError, match="random walks save no checkpoint; a seed and a number repeat each walk"):
+        explore(model, frontier=RandomWalks(), checkpoint=Checkpoint(tmp_path))
+
+
 def test_the_coverage_over_time_never_falls():
-    outcome = Swarm(scenario("zookeeper-4643").model, Limits(depth=100, work=3000)).run()
+    outcome = RandomWalks().explore(Request(scenario("zookeeper-4643").model, Limits(depth=100, work=3000)))
     assert len(outcome.samples) > 10
     for before, after in pairwise(outcome.samples):
         assert all(a <= b for a, b in zip(before, after, strict=True))

@@ -5,6 +5,7 @@ import pytest
 
 from checker.engine import Actor, Column, Limits, Model, Move, Outcome, Read, Rule, Send, Stop, plain, search
 from checker.engine.checkpoint import Checkpoint
+from checker.engine.part import Part
 from checker.engine.result import disagreements
 from checker.engine.states import waiting
 from checker.engine.states.frontier import Pool
@@ -104,7 +105,7 @@ def test_a_level_that_is_finished_leaves_no_bytes_in_the_file():
 def test_a_search_ends_before_the_visited_set_exceeds_the_memory(monkeypatch):
     # Only the visited set is counted: what else a process holds, such as its kernels, differs from machine to machine.
     limit = 40 << 20
-    monkeypatch.setattr(search.Search, "_resident_growth", lambda self: self._state.visited.nbytes)
+    monkeypatch.setattr(Part, "growth", property(lambda self: self.state.visited.nbytes))
     result = search.explore(small_election.election(4).with_properties([]), Limits(memory=limit))
     assert result.stop is Stop.MEMORY
     assert limit // 3 < result.peak_bytes <= limit

@@ -22,7 +22,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple, TypeVar, cast
+from typing import IO, Annotated, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -36,8 +36,7 @@ AGAIN = "name another folder, or remove this one to begin anew"
 
 Count = Annotated[int, Meta(ge=0, le=(1 << 48))]
 Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-NowName = Annotated[str, Meta(pattern=r"\Anow-[0-9]{1,15}\Z")]
-FileName = Annotated[str, Meta(pattern=r"\A(states|questions|targets|labels|degrees|marks|now-[0-9]{1,15})\Z")]
+FileName = Annotated[str, Meta(pattern=r"\A(states|seen|questions|targets|labels|degrees|marks|now-[0-9]{1,15})\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 
 
@@ -65,9 +64,14 @@ class SavedHit(Struct, frozen=True, forbid_unknown_fields=True, array_like=True)
     state: Count
 
 
-class SavedCounts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The counts of a search, or of one part of it; `labels`, `judgements` and `verdicts` are numbers of counters."""
+class SavedPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """The files and the counts of a search, or of one part of it.
 
+    `left` and `next` are rows of the current and of the next level. `labels`, `judgements` and `verdicts` are numbers
+    of counters.
+    """
+
+    files: dict[FileName, FileRecord]
     tables: Hash
     states: Annotated[int, Meta(ge=1, le=1 << 32)]
     transitions: Count
@@ -76,34 +80,63 @@ class SavedCounts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     labels: Count
     judgements: Count
     verdicts: Count
-
-
-class SavedSearch(SavedCounts, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The counts of a search. `left` and `next` are rows of the current and of the next level."""
-
-    identity: Identity
-    levels: Annotated[list[Count], Meta(min_length=1)]
     left: Count
     next: Count
-    seconds: Seconds
     python_seconds: Seconds
 
 
+class SavedFinding(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A finding: the position of its property, and the ordinals of its path."""
+
+    position: Count
+    ordinals: list[Count]
+
+
+class SavedDivision(Struct, frozen=True, forbid_unknown_fields=True):
+    """The level of a search on a cluster: the part and the rows of each piece, and the first state in each part."""
+
+    piece_parts: list[Count]
+    piece_sizes: list[Count]
+    firsts: list[Count]
+
+
+class SavedSearch(Struct, frozen=True, forbid_unknown_fields=True):
+    """The save with this number. `levels` includes the current one."""
+
+    number: Count
+    seconds: Seconds
+    levels: Annotated[list[Count], Meta(min_length=1)]
+    found: list[SavedFinding]
+    parts: Annotated[list[SavedPart], Meta(min_length=1)]
+    division: SavedDivision | None
+
+    @property
+    def left(self) -> int:
+        """The rows of the current level that were not expanded."""
+        return sum(part.left for part in self.parts)
+
+    @property
+    def states(self) -> int:
+        """The states seen."""
+        return sum(self.levels) + sum(part.next for part in self.parts)
+
+    @property
+    def is_at_level(self) -> bool:
+        """Whether nothing of the current level was expanded."""
+        return self.left == self.levels[-1] > 0
+
+
 class Head(Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole document. `now` is the name of the file that each save writes anew."""
+    """The whole document."""
 
     format: int
-    number: Count
-    now: NowName
-    files: dict[FileName, FileRecord]
+    identity: Identity
     search: SavedSearch
 
 
 class _Format(Struct):
     format: int
 
-
-Document = TypeVar("Document", bound=Struct)
 
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
 _FIELD = re.compile(r"(missing required|unknown) field `([^`]*)`")
@@ -121,26 +154,35 @@ def _fault(error: Exception) -> str:
     return f"the field {place} is invalid" if place else "it is not an object"
 
 
-def decoded(text: bytes, kind: type[Document], where: str, number: int) -> Document:
-    """The head in a text, in the format of that number. Raises CheckpointError, which names the field at fault."""
+def decoded(text: bytes, where: str) -> Head:
+    """The head in a text. Raises CheckpointError, which names the field at fault."""
     try:
-        if msgspec.json.decode(text, type=_Format).format != number:
-            raise CheckpointError(f"{where}: it is not in format {number}, which this version reads; {AGAIN}")
-        return msgspec.json.decode(text, type=kind)
+        if msgspec.json.decode(text, type=_Format).format != FORMAT:
+            raise CheckpointError(f"{where}: it is not in format {FORMAT}, which this version reads; {AGAIN}")
+        return msgspec.json.decode(text, type=Head)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{where}: it is not the head of a checkpoint: {_fault(error)}; {AGAIN}") from None
 
 
-def check_counts(head: Head, where: str) -> None:
+def check_counts(saved: SavedSearch, where: str) -> None:
     """Raises CheckpointError for a head that contradicts itself."""
-    if head.now != f"now-{head.number}" or [name for name in head.files if name.startswith("now-")] != [head.now]:
-        raise CheckpointError(f"{where}: its files must include {head.now!r} and no other file now-N; {AGAIN}")
-    saved = head.search
-    if saved.states != sum(saved.levels) + saved.next or saved.left > saved.levels[-1]:
-        raise CheckpointError(f"{where}: its counts of states contradict each other; {AGAIN}")
+    now, division = f"now-{saved.number}", saved.division
+    if any([name for name in part.files if name.startswith("now-")] != [now] for part in saved.parts):
+        raise CheckpointError(f"{where}: its files must include {now!r} and no other file now-N; {AGAIN}")
+    if division is None:
+        is_right = len(saved.parts) == 1 and saved.states == saved.parts[0].states and saved.left <= saved.levels[-1]
+    else:
+        is_right = (
+            len(division.piece_parts) == len(division.piece_sizes)
+            and len(division.firsts) == len(saved.parts) > max(division.piece_parts, default=-1)
+            and sum(division.piece_sizes) == saved.left == saved.levels[-1]
+            and not any(part.next for part in saved.parts)
+        )
+    if not is_right:
+        raise CheckpointError(f"{where}: its counts contradict each other; {AGAIN}")
 
 
-FORMAT = 2
+FORMAT = 3
 HEAD, NEW, PREFIX = "checkpoint.json", ".new", "checkpoint-"
 CHUNK = 1 << 22  # bytes read or hashed at a time
 
@@ -257,11 +299,16 @@ class SavedFiles:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def restore(self, number: int, files: Mapping[str, FileRecord]) -> int:
-        """Go back to a save, and return the bytes of its own file. Raises CheckpointError for a damaged file."""
+    def restore(self, number: int, files: Mapping[FileName, FileRecord], sizes: Mapping[str, int]) -> None:
+        """Go back to a save, whose files have these sizes by its counts. Raises CheckpointError for a damaged file."""
+        for name in (*files, *sizes):
+            if name not in sizes:
+                raise CheckpointError(f"{self.path(name)}: a search of this model has no such file; {AGAIN}")
+            if name not in files or files[name].size != sizes[name]:
+                raise CheckpointError(f"{self.path(name)}: it must have {sizes[name]:,} bytes by the counts; {AGAIN}")
         self.grown = {name: self._checked(name, stored) for name, stored in files.items()}
         self._names |= {*files}
-        return self.grown.pop(f"now-{number}").size
+        self.grown.pop(f"now-{number}")
 
     def _checked(self, name: str, stored: FileRecord) -> _ValidBytes:
         path, rest, digest = self.path(name), stored.size, hashlib.sha256()
@@ -297,12 +344,11 @@ class SavedFiles:
 
 
 class CheckpointStore:
-    """The folder of one search: `open` it, read the head, then `save` any number of times, and `close` it."""
+    """The folder of one search, with its head: `open` it first, and `close` it."""
 
-    def __init__(self, folder: Path, head: str = HEAD) -> None:
-        self.folder, self.head = folder, folder / head
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.head = folder, folder / HEAD
         self.files = SavedFiles(folder, PREFIX)
-        self._number = 0  # the number of the last head, complete or not
 
     def open(self) -> None:
         """Create the folder if necessary, and lock it. Raises CheckpointError."""
@@ -328,14 +374,7 @@ class CheckpointStore:
         """Release the folder."""
         self.files.close()
 
-    def save(self, saved: SavedSearch, growing: Mapping[str, Source], now: Iterable[Array]) -> None:
-        """Write new data, the arrays `now` and the counts. After an OSError the previous save is still valid."""
-        self._number += 1
-        stored = self.files.save(self._number, growing, now)
-        self.put_head(Head(FORMAT, self._number, f"now-{self._number}", stored, saved))
-        self.files.forget_saves(self._number)
-
-    def put_head(self, document: msgspec.Struct) -> None:
+    def put_head(self, document: Head) -> None:
         """Replace the head. Raises OSError; the previous one is then still valid."""
         text, new = msgspec.json.encode(document), self.head.with_suffix(NEW)
         with self.files.create(new.name) as file:
@@ -346,26 +385,12 @@ class CheckpointStore:
             os.fsync(self.files.open())
 
     def remove(self) -> None:
-        """Remove the checkpoint; the folder stays. Raises OSError."""
+        """Remove the head; the folder stays. Raises OSError."""
         self.head.unlink(missing_ok=True)
         self.head.with_suffix(NEW).unlink(missing_ok=True)
-        self.files.remove()
 
-    def load(self) -> SavedSearch | None:
-        """The counts of the last save, or None without a save. Raises CheckpointError.
-
-        It checks that all files are complete.
-        """
-        head = self.load_head(Head, FORMAT)
-        if head is None:
-            return None
-        check_counts(head, str(self.head))
-        self._number = head.number
-        self._now_size = self.files.restore(head.number, head.files)
-        return head.search
-
-    def load_head(self, kind: type[Document], number: int) -> Document | None:
-        """The head in the format of this number, or None without one. Raises CheckpointError."""
+    def load_head(self) -> Head | None:
+        """The head, or None without one. Raises CheckpointError."""
         try:
             with self.files.open_file(self.head.name, os.O_RDONLY) as file:
                 data = file.read(LARGEST + 1)
@@ -376,22 +401,9 @@ class CheckpointStore:
         checksum, _, text = data.partition(b"\n")
         if len(data) > LARGEST or checksum != hashlib.sha256(text).hexdigest().encode():
             raise CheckpointError(f"{self.head}: it is damaged, or no checkpoint: its checksum is wrong; {AGAIN}")
-        return decoded(text, kind, str(self.head), number)
-
-    def check_sizes(self, sizes: Mapping[str, int], now: int) -> None:
-        """Check the bytes of all files against these. Raises CheckpointError."""
-        own = f"now-{self._number}"
-        sizes = {**sizes, own: now}
-        stored = {**{name: valid.size for name, valid in self.files.grown.items()}, own: self._now_size}
-        for name, size in sizes.items():
-            if stored.pop(name, None) != size:
-                raise CheckpointError(f"{self.files.path(name)}: it must have {size:,} bytes by the counts; {AGAIN}")
-        for name in stored:
-            raise CheckpointError(f"{self.files.path(name)}: a search of this model has no such file; {AGAIN}")
-
-    def now(self) -> IO[bytes]:
-        """The file of the last save, open at its beginning."""
-        return self.files.now(self._number)
+        head = decoded(text, str(self.head))
+        check_counts(head.search, str(self.head))
+        return head
 
 
 def _to_disk(file: IO[bytes]) -> None:
