@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from checker.diagnose.report import diagnose
 from harness import commands as c
 from harness.ensemble import Ensemble
 from harness.processes import LOOPBACK, free_ports
@@ -53,9 +54,14 @@ class Admin:
         self._admin, self._metrics = admin, metrics
         self.serving_since = time.monotonic()
 
+    @property
+    def address(self) -> str:
+        """The address of the AdminServer, as an input of a diagnosis."""
+        return f"http://{LOOPBACK}:{self._admin}"
+
     def ask(self, command: str) -> tuple[int, Any]:
         """The status and the JSON of a command."""
-        status, body = _get(f"http://{LOOPBACK}:{self._admin}/commands/{command}")
+        status, body = _get(f"{self.address}/commands/{command}")
         return status, json.loads(body)
 
     def index(self) -> str:
@@ -200,3 +206,12 @@ def test_a_password_is_not_shown(servers: dict[str, Admin]) -> None:
     _, body = servers["leader"].ask("system_properties")
     assert body["zookeeper.DigestAuthenticationProvider.superDigest"] == "(hidden)"
     assert body["zookeeper.admin.enableServer"] == "true"
+
+
+def test_a_diagnosis_reads_who_leads_whom(servers: dict[str, Admin]) -> None:
+    addresses = ",".join(servers[role].address for role in ("leader", "follower", "observer"))
+    situation = diagnose([addresses]).situation
+    assert (situation.leaders, situation.serving, situation.has_quorum) == ((2,), (1, 2, 3), True)
+    assert situation.followed == {1: 2, 2: 2, 3: 2}
+    (alone,) = diagnose([servers["standalone"].address]).situation.servers
+    assert (alone.mode, alone.view) == ("standalone", None)

@@ -338,7 +338,8 @@ def _of_admin(address: Address) -> LiveServer:
 
 def _command(address: Address, command: str) -> dict[str, Any]:
     """The answer to a command of an AdminServer. Raises NoAnswerError."""
-    request = f"GET /commands/{command} HTTP/1.0\r\nHost: {address.host}\r\n\r\n"
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    request = f"GET /commands/{command} HTTP/1.0\r\nHost: {host}:{address.port}\r\n\r\n"
     answer = _word(address, command, request)
     head, _, body = answer.partition("\r\n\r\n")
     try:
