@@ -8,9 +8,9 @@ what is tested and why the answer is right. Two spaces and a dollar sign begin a
   exit 150
 
 - `  > ` continues a command, such as the lines of a file: `cat > zoo.cfg <<END`.
-- `python -m checker ...` and `quorate ...` are run in this process. `| FILTER` and `> FILE` after it are left to bash.
-  Any other command is one of bash. `| json PATH...` shows values of JSON, a line for each; `a.b[].c` is the list of
-  all c.
+- `python -m checker ...` and `quorate ...` are run in this process, and so is a `python -m refimpl ...` that must not
+  start. `| FILTER` and `> FILE` after it are left to bash. Any other command is one of bash. `| json PATH...` shows
+  values of JSON, a line for each; `a.b[].c` is the list of all c.
 - Lines on standard error follow the output, each with `2> `. They are told apart because a reader of the output does
   not see them. An exit code other than 0 comes last.
 - `NAME=VALUE python -m checker ...` sets a variable of the environment. Three names mean something to the transcript.
@@ -31,7 +31,7 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -44,12 +44,14 @@ from checker.report.text import Progress
 from checker.rollout.reconfig.answers import ReconfigSpec
 from checker.rollout.runs import Engine, RunResult
 from checker.rollout.scenarios import RunSpec
+from refimpl.__main__ import main as node_main
 from tests.support.rollout_runs import fine, unfinished
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("spec", "docs", "tests")
 CHECKER = "python -m checker"
-PROGRAMS = {CHECKER: main, "quorate": quorate.main}
+NODE = "python -m refimpl"
+PROGRAMS: dict[str, Callable[[list[str]], int]] = {CHECKER: main, NODE: node_main, "quorate": quorate.main}
 COLUMNS = "100"
 
 
@@ -72,7 +74,9 @@ VOLATILE = (
 """The parts of a report that differ between runs."""
 LEFT_OUT = "..."
 INDENT = "  "
-COMMAND = re.compile(r"((?:[A-Z_]+=\S+ )*)(python -m checker|quorate)\b(.*?)((?: \|| >).*)?", re.DOTALL)
+COMMAND = re.compile(
+    r"((?:[A-Z_]+=\S+ )*)(python -m checker|python -m refimpl|quorate)\b(.*?)((?: \|| >).*)?", re.DOTALL
+)
 
 
 class Printed(NamedTuple):
@@ -124,6 +128,8 @@ def run(program: str, words: list[str], *, terminal: bool = False) -> Printed:
         handler = signal.getsignal(signal.SIGTERM)
         try:
             code = PROGRAMS[program](words)
+        except SystemExit as end:  # of a parser
+            code = int(end.code or 0)
         finally:
             signal.signal(signal.SIGTERM, handler)
     return Printed(out.getvalue(), err.getvalue(), code)

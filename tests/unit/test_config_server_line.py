@@ -3,7 +3,6 @@
 import pytest
 
 from spec.config import Address, LearnerType, ServerAddress, ServerLine, parse_server, render_server
-from spec.config.server_line import BadServerLineError
 
 PLAIN = ServerAddress("zk1", 2888, 3888)
 
@@ -45,40 +44,6 @@ def test_several_addresses_have_no_order() -> None:
 def test_the_role_may_stand_at_the_last_address_only() -> None:
     # QuorumServer.toString writes this form.
     assert parse_server(1, "a:1:2|b:3:4:observer").learner_type is LearnerType.OBSERVER
-
-
-@pytest.mark.parametrize(
-    ("value", "what"),
-    [
-        ("zk1", "'zk1' is not a server address: the quorum port and the election port are missing"),
-        ("zk1:2888", "the election port is missing"),
-        ("", "the host and both ports are missing"),
-        (";2181", "the host and both ports are missing"),
-        ("|", "has no address"),
-        ("zk1:2888:3888:observer:x", "has 5 parts"),
-        ("zk1:abc:3888", "quorum port 'abc' is not a port"),
-        ("zk1:2888:65536", "election port '65536' is not a port"),
-        ("zk1:-1:3888", "quorum port '-1' is not a port"),
-        ("zk1:2888:3888;21x", "client port '21x' is not a port"),
-        ("zk1:2888:3888;a:b:1", "neither a port nor host:port"),
-        ("zk1:2888:2888", "quorum port and election port are both 2888"),
-        ("zk1:2888:3888:voter", "unknown peer type 'voter'"),
-        ("a:1:2:observer|b:3:4:participant", "different roles"),
-        ("[::1:2888:3888", "opens a bracket and does not close it"),
-        ("[::1]:", "has no port after the colon"),
-        ("::1:2888:3888", "has 5 parts"),
-    ],
-)
-def test_a_bad_value_says_what_is_wrong(value: str, what: str) -> None:
-    with pytest.raises(BadServerLineError) as caught:
-        parse_server(1, value)
-    assert what in caught.value.what
-
-
-def test_a_blank_after_a_port_is_refused_as_zookeeper_refuses_it() -> None:
-    with pytest.raises(BadServerLineError) as caught:
-        parse_server(1, "zk1:2888:3888 ")
-    assert caught.value.right == "write a number from 0 to 65535 without blanks"
 
 
 @pytest.mark.parametrize(

@@ -344,35 +344,6 @@ def test_replicas_without_a_znode_to_compare_prove_nothing(paths: list[str]) -> 
     assert found.verdict is (Verdict.PASSED if "/" in paths else Verdict.VACUOUS)
 
 
-def test_two_entries_of_one_server_are_no_two_replicas() -> None:
-    with pytest.raises(ClientHistoryError, match="server 1 has two entries `replica`"):
-        history_of([FinalZnodes(1, {"/": leaf("", 0, 0)}) for _ in range(2)])
-
-
-@pytest.mark.parametrize(
-    ("entry", "key"),
-    [
-        ('"operation","client":"c","session":1,"server":1,"kind":"set","key":"/k","invoked":0', "conditoin"),
-        ('"pause","server":1,"since":0,"until":1', "untill"),
-        ('"replica","server":1,"znodes":{}', "znode"),
-        ('"bound","seconds":1', "second"),
-    ],
-)
-def test_a_key_that_an_entry_does_not_have_is_refused_by_name(entry: str, key: str, tmp_path: Path) -> None:
-    """A misspelt key would be left out, and the entry judged without it."""
-    file = tmp_path / "history.jsonl"
-    file.write_text(f'{{"entry":{entry},"{key}":1}}\n')
-
-    with pytest.raises(ClientHistoryError, match=f"jsonl:1: .*`{key}`"):
-        histories.load(file)
-
-
-def test_two_bounds_are_refused_unless_they_are_equal() -> None:
-    assert history_of([Bound(2.0), Bound(2.0)]).bound == 2.0
-    with pytest.raises(ClientHistoryError, match=r"entries `bound` of 2.0 and 9.0 s; one is right"):
-        history_of([Bound(9.0), Bound(2.0)])
-
-
 def test_a_saved_history_is_read_back_whole(tmp_path: Path) -> None:
     entries = [
         CREATE,
@@ -388,45 +359,6 @@ def test_a_saved_history_is_read_back_whole(tmp_path: Path) -> None:
 
     assert histories.load(file) == history_of(entries[1:])
     assert isinstance(histories.load(file), ClientHistory)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("{", "history.jsonl:2: "),
-        ('{"entry": "operatoin"}', "Invalid value 'operatoin'"),
-        ('{"entry": "pause", "server": 1, "since": "x", "until": 2}', "Expected `float`, got `str`"),
-        ('{"entry":"pause"}', "missing required field `server`"),
-    ],
-)
-def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, line: str, said: str) -> None:
-    file = tmp_path / "history.jsonl"
-    file.write_text(f'{{"entry": "bound", "seconds": 1}}\n{line}\n', encoding="utf-8")
-
-    with pytest.raises(ClientHistoryError) as error:
-        histories.load(file)
-
-    assert said in str(error.value)
-    assert f"{file}:2: " in str(error.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ClientHistoryError, match="name a recorded history"):
-        histories.load(tmp_path / "none.jsonl")
-
-
-@pytest.mark.parametrize(
-    ("entries", "said"),
-    [
-        ([CREATE, write("set", "a", (2, 3), 2, 1)], "write every value once"),
-        ([Operation("c", 1, 1, "get", "/k", 1, None, "ok", "a")], "needs the time at which it completed"),
-        ([read("a", (4, 3), 1, 1, 0)], "completed before it was invoked"),
-        ([lost("set", None, 1)], "needs the value that it writes"),
-    ],
-)
-def test_an_ambiguous_history_is_refused(entries: list[Operation], said: str) -> None:
-    with pytest.raises(ClientHistoryError, match=said):
-        history_of(entries)
 
 
 def test_a_history_with_nothing_wrong_exits_with_zero_and_a_violated_one_with_twelve(tmp_path: Path) -> None:
@@ -467,10 +399,3 @@ def test_without_zxids_synced_reads_are_still_linearizable_or_not() -> None:
 def test_a_replica_without_the_zxid_of_a_znode_is_refused_by_name() -> None:
     with pytest.raises(ClientHistoryError, match=r"/k on server 1: its Stat needs mzxid and version"):
         history_of([FinalZnodes(1, {"/k": Leaf("a", {})})])
-
-
-def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "zoo.cfg"
-    path.write_text("tickTime=2000\n", encoding="utf-8")
-    with pytest.raises(ClientHistoryError, match=r"it is a zoo\.cfg, which `quorums` reads; name a recorded history"):
-        report_of([path])

@@ -11,52 +11,12 @@ from checker.histories.record import load
 from checker.validate.journals import JournalError, read
 from spec.config import ConfigError, parse_zoo_cfg
 from spec.config.zoo_cfg import LONGEST
-from tests.support.command_line import cli
 
 
 def sparse(path: Path, size: int) -> Path:
     with path.open("wb") as stream:
         stream.truncate(size)
     return path
-
-
-@pytest.mark.parametrize(
-    ("command", "name", "size", "limit", "code"),
-    [
-        ("run", "s.yaml", 50_000_000, "262,144", 150),
-        ("quorums", "zoo.cfg", 50_000_000, "262,144", 151),
-        ("history", "h.jsonl", 300_000_000, "268,435,456", 150),
-        ("validate", "j.jsonl", 1_100_000_000, "1,073,741,824", 150),
-    ],
-)
-def test_a_file_above_the_limit_is_refused_unread(
-    tmp_path: Path, command: str, name: str, size: int, limit: str, code: int
-) -> None:
-    ended = cli(command, sparse(tmp_path / name, size))
-    assert ended.code == code
-    assert f"{name}: it has {size:,} bytes, and the limit is {limit}" in ended.err
-
-
-@pytest.mark.parametrize(
-    ("command", "code", "why"),
-    [
-        ("run", 150, "no regular file"),
-        ("quorums", 151, "the file cannot be read; name a readable zoo.cfg"),
-        ("history", 150, "no regular file"),
-    ],
-)
-def test_an_endless_device_is_refused(command: str, code: int, why: str) -> None:
-    ended = cli(command, "/dev/zero")
-    assert ended.code == code
-    assert why in ended.err
-
-
-def test_the_zoo_cfg_of_a_scenario_has_the_limit_too(tmp_path: Path) -> None:
-    sparse(tmp_path / "zoo.cfg", 1_000_000)
-    (tmp_path / "s.yaml").write_text("servers: [1, 2, 3]\nfile: zoo.cfg\n")
-    ended = cli("run", tmp_path / "s.yaml")
-    assert ended.code == 150
-    assert "s.yaml:2: file: 'zoo.cfg': it has 1,000,000 bytes, and the limit is 262,144" in ended.err
 
 
 def test_a_dynamic_file_has_the_limit_too() -> None:
@@ -86,13 +46,6 @@ def seconds_for(count: int) -> float:
 def test_the_time_for_a_zoo_cfg_grows_with_its_size_only() -> None:
     """Eight times the lines took 64 times as long: each error searched all lines for its server."""
     assert seconds_for(4800) < 24 * seconds_for(600)
-
-
-def test_an_empty_journal_never_passes(tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").write_bytes(b"")
-    ended = cli("validate", tmp_path / "empty.jsonl")
-    assert (ended.code, ended.out) == (150, "")
-    assert "empty.jsonl: it has no records" in ended.err
 
 
 def test_a_line_of_a_journal_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,54 +41,6 @@ def failure(directory: Path, keys: Mapping[str, object], *more: object) -> str:
     return line.removeprefix("error: ")
 
 
-def test_without_arguments_it_says_what_it_needs(tmp_path: Path) -> None:
-    code, said = command(directory=tmp_path)
-    assert code == 2
-    assert "ZOO_CFG" in said
-
-
-def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    code, said = command("nope.cfg", directory=tmp_path)
-    assert (code, said) == (151, "error: nope.cfg: the file does not exist; name a zoo.cfg\n")
-
-
-def test_a_file_that_is_a_directory(tmp_path: Path) -> None:
-    code, said = command(tmp_path, directory=tmp_path)
-    assert code == 151
-    assert said.startswith(f"error: {tmp_path}: it is no regular file")
-
-
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "zoo.cfg").write_bytes(b"\xff\xfe\x00")
-    code, said = command("zoo.cfg", directory=tmp_path)
-    assert code == 151
-    assert said.startswith("error: zoo.cfg: it cannot be read")
-
-
-def test_a_file_that_is_wrong_in_two_places_names_both_lines(tmp_path: Path) -> None:
-    (tmp_path / "zoo.cfg").write_text("dataDir=/x\ntickTime=abc\nclientPort=70000\n")
-    code, said = command("zoo.cfg", directory=tmp_path)
-    assert code == 151
-    assert said.splitlines() == [
-        "error: zoo.cfg:2: tickTime: 'abc' is not a whole number; write digits only",
-        "error: zoo.cfg:3: clientPort: 70000 is not a port; write a number from 0 to 65535",
-    ]
-
-
-def test_a_member_without_myid_is_told_to_write_it(tmp_path: Path) -> None:
-    code, said = command(zoo_cfg(tmp_path, MEMBERS), directory=tmp_path)
-    assert code == 151
-    assert "myid" in said
-
-
-def test_a_member_that_its_file_does_not_list(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "myid").write_text("7\n")
-    code, said = command(zoo_cfg(tmp_path, MEMBERS), directory=tmp_path)
-    assert code == 151
-    assert "server 7 is not in the server list" in said
-
-
 def test_the_first_line_has_version_file_id_and_addresses(tmp_path: Path) -> None:
     """The line is there although the server then cannot open a port."""
     (tmp_path / "data").mkdir()
@@ -135,14 +87,6 @@ def test_an_address_that_is_not_of_this_machine(tmp_path: Path, host: str) -> No
     assert "cannot" in failure(tmp_path, {"clientPortAddress": host})
 
 
-def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("")
-    code, said = command(zoo_cfg(tmp_path, {}), directory=tmp_path)
-    assert code == 151
-    assert said.startswith(f"error: {tmp_path / 'data'}")
-    assert "Not a directory" in said
-
-
 def test_a_data_directory_that_cannot_be_made(tmp_path: Path) -> None:
     assert "dataDir and dataLogDir must name directories that this server may write" in failure(
         tmp_path, {"dataDir": "/proc/no/data"}
@@ -174,21 +118,6 @@ def test_an_epoch_of_a_member_that_is_no_number(tmp_path: Path, name: str, text:
 def test_an_event_log_that_cannot_be_written(tmp_path: Path) -> None:
     said = failure(tmp_path, {}, "--journal", "/proc/no/journal")
     assert said.startswith("/proc/no/journal: the event log cannot be written")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        (["--servers", "0"], "argument --servers: '0' is not a whole number from 1 to 9"),
-        (["--servers", "10"], "argument --servers: '10' is not a whole number from 1 to 9"),
-        (["--servers", "three"], "'three' is not a whole number from 1 to 9"),
-        (["--tick", "0"], "argument --tick: '0' is not a whole number from 1 to"),
-    ],
-)
-def test_a_demo_that_cannot_be(tmp_path: Path, arguments: list[str], what: str) -> None:
-    code, said = command("demo", *arguments, directory=tmp_path)
-    assert code == 2
-    assert what in said
 
 
 def test_a_demo_in_a_directory_that_is_a_file(tmp_path: Path) -> None:

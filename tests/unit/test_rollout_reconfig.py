@@ -98,13 +98,6 @@ def test_a_server_that_listens_for_clients_on_its_loopback_address_is_asked_in_i
     assert 'kubectl exec -n n "a-zookeeper-$1"' in wait.question.function and " nc " not in wait.question.function
 
 
-def test_a_server_on_a_machine_that_listens_for_clients_on_its_loopback_address_is_asked_there(tmp_path: Path) -> None:
-    (tmp_path / "zoo.cfg").write_text("clientPort=2181\nclientPortAddress=127.0.0.1\nserver.1=h:1:2\nserver.2=i:1:2\n")
-    state = read_input(str(tmp_path))
-    wait = wait_of(whole(state, state).new, 2)
-    assert wait.call == "serves_by_ssh i 2181" and 'ssh "$1" "echo srvr | nc 127.0.0.1 $2"' in wait.question.function
-
-
 def pasted(wait: Wait) -> str:
     """What the reader pastes: the function, and its call."""
     return f"{wait.question.function}\n{wait.call}"

@@ -16,7 +16,6 @@ from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.recommendation import recommendation
 from checker.rollout.runs import SafetyVerdict
-from spec.config import ConfigError
 from tests.support.rollout_runs import SAMPLES
 
 EMPTY = dict.fromkeys((1, 2, 3), DiskHazard.EMPTY)
@@ -41,44 +40,12 @@ def grown(text: str) -> str:
     return text.replace("replicas: 3", "replicas: 4").replace(":2888:3888::3", f":2888:3888::3 {fourth}")
 
 
-@pytest.mark.parametrize(
-    ("text", "survives"),
-    [
-        (KEPT, True),
-        (LOST, False),
-        (SET, True),
-        (EMPTY_DIR, False),
-        (EMPTY_DIR.replace("emptyDir: {}", "emptyDir:"), False),
-        (EMPTY_DIR.replace(", emptyDir: {}", ""), False),
-        (EMPTY_DIR.replace("emptyDir: {}", "persistentVolumeClaim: {claimName: own}"), True),
-        (EMPTY_DIR.replace("emptyDir: {}", "ephemeral: {volumeClaimTemplate: {}}"), False),
-        (SET.replace("mountPath: /data}", "mountPath: /elsewhere}"), False),
-        (SET.replace("    dataDir=/data", "    dataDir=/data/zk\n    dataLogDir=/logs"), False),
-        (SET.replace("    dataDir=/data", "    dataDir=/data/zk\n    dataLogDir=/data/logs"), True),
-        ((SAMPLES / "strimzi.yaml").read_text(), True),
-        ((SAMPLES / "strimzi.yaml").read_text().replace("persistent-claim", "ephemeral"), False),
-        ((SAMPLES / "pravega.yaml").read_text(), True),
-        ((SAMPLES / "pravega.yaml").read_text().replace("spec:\n", "spec:\n  storageType: ephemeral\n"), False),
-    ],
-)
-def test_an_input_states_whether_the_data_survives_the_pod(tmp_path: Path, text: str, survives: bool) -> None:
-    found = state(tmp_path, text)
-    assert {sid: volume.survives for sid, volume in found.volumes.items()} == dict.fromkeys((1, 2, 3), survives)
-    warned = [warning for warning in found.warnings if "lost with its pod" in warning]
-    assert len(warned) == (not survives) and any("of a server" in sentence for sentence in found.taken)
-
-
 def test_each_workload_has_a_volume_of_its_own(tmp_path: Path) -> None:
     text = (SAMPLES / "three-deployments.yaml").read_text()
     lost = text.replace("persistentVolumeClaim: {claimName: zoo2}", "emptyDir: {}")
     found = state(tmp_path, lost)
     assert {sid: volume.survives for sid, volume in found.volumes.items()} == {1: True, 2: False, 3: True}
     assert PlanRequest(found, found).disks == {2: DiskHazard.EMPTY}
-
-
-def test_a_mount_of_an_unknown_volume_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"the volume data is mounted at /data, and it is not in the input"):
-        state(tmp_path, SET.partition(CLAIM)[0])
 
 
 def test_a_folder_states_no_volume(tmp_path: Path) -> None:

@@ -33,40 +33,6 @@ def wait(tmp_path: Path, keys: str, role: str = "", sid: int = 2) -> Wait:
     return wait_of(side_of(read_input(str(folder)), "new"), sid)
 
 
-ADMIN = "://$1:$2/commands/srvr"
-ASKED = {
-    "a client port": ("clientPort=2191\n", "serves zk2 2191", 'nc "$1" "$2"', ""),
-    "no port at all": ("", "serves zk2 2181", 'nc "$1" "$2"', ""),
-    "both": (f"clientPort=2181\n{SECURE}", "serves zk2 2181", 'nc "$1" "$2"', ""),
-    "the AdminServer": (f"{SECURE}admin.serverPort=9090\n", "serves_by_http zk2 9090", f"http{ADMIN}", "AdminServer"),
-    "its usual port": (SECURE, "serves_by_http zk2 8080", f"http{ADMIN}", "AdminServer"),
-    "by https": (f"{SECURE}admin.forceHttps=true\n", "serves_by_https zk2 8080", f"https{ADMIN}", "AdminServer"),
-    "no AdminServer": (
-        f"{SECURE}admin.enableServer=false\nssl.clientAuth=none\n", "serves_by_tls zk2 2281",
-        'openssl s_client -quiet -connect "$1:$2"', "secure port",
-    ),
-    "a certificate": (
-        f"{SECURE}admin.enableServer=false\n", "serves_by_certificate zk2 2281",
-        'openssl s_client -quiet -cert CLIENT.pem -key CLIENT.pem -connect "$1:$2"', "`CLIENT.pem`",
-    ),
-    "an AdminServer for its own machine": (
-        f"{SECURE}admin.serverAddress=127.0.0.1\nssl.clientAuth=want\n", "serves_by_tls zk2 2281", "openssl",
-        "secure port",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("keys", "call", "asks", "assumes"), ASKED.values(), ids=ASKED)
-def test_a_server_is_asked_where_it_answers(tmp_path: Path, keys: str, call: str, asks: str, assumes: str) -> None:
-    made = wait(tmp_path, keys)
-    assert made.call == call and asks in made.question.function
-    assert assumes in made.question.assumes and bool(assumes) == bool(made.question.assumes)
-
-
-def test_an_observer_is_waited_for_as_one(tmp_path: Path) -> None:
-    assert wait(tmp_path, "clientPort=2181\n", ":observer").call == "serves zk2 2181 observer"
-
-
 def ran(made: Wait, port: int, seconds: float = 20) -> None:
     """Run the function and its call, to a server on this machine. Raises TimeoutExpired if it still waits."""
     name, _, _, *role = made.call.split()
