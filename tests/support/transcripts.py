@@ -74,9 +74,7 @@ VOLATILE = (
 """The parts of a report that differ between runs."""
 LEFT_OUT = "..."
 INDENT = "  "
-COMMAND = re.compile(
-    r"((?:[A-Z_]+=\S+ )*)(python -m checker|python -m refimpl|quorate)\b(.*?)((?: \|| >).*)?", re.DOTALL
-)
+COMMAND = re.compile(r"((?:[A-Z_]+=\S+ )*)(python -m (?:checker|refimpl)|quorate)\b(.*?)((?: \|| >).*)?", re.DOTALL)
 
 
 class Printed(NamedTuple):
