@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def _rollout_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "exit codes: 0 safe, 12 unsafe, 13 it comes to a stop, 20 undecided within the budget, 22 safe only in stages "
-        "or by reconfig, 151 bad configuration file, 2 bad command line."
+        "exit codes: 0 safe, 12 unsafe, 13 it comes to a stop, 20 undecided within the budget, or the state of --now "
+        "must be mended first, 22 safe only in stages or by reconfig, 151 bad configuration file, 2 bad command line."
     )
     parser.add_argument(
         "--from",
@@ -39,7 +39,12 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         "--to", required=True, type=_input, metavar="INPUT", dest="new", help="the new state, in any of these forms"
     )
     parser.add_argument(
-        "--now", type=_input, metavar="INPUT", help="the state of the servers now, if the roll-out was interrupted"
+        "--now",
+        nargs="+",
+        type=_input,
+        metavar="INPUT",
+        help="the servers now, if the roll-out was interrupted: addresses (HOST:PORT,...), folders with zoo.cfg, data "
+        "and logs, as for diagnose",
     )
     parser.add_argument(
         "--same-machines",
@@ -160,11 +165,14 @@ def _disk(text: str) -> tuple[Sid, DiskHazard]:
 
 
 def request_of(options: argparse.Namespace) -> PlanRequest:
-    """The request of a command line, or of the page. Raises OrderError, and spec.config.ConfigError for an input."""
+    """The request of a command line, or of the page.
+
+    Raises OrderError, spec.config.ConfigError for an input, and UnfitStateError for a state that must be mended first.
+    """
+    from checker.diagnose.present_state import present_state  # noqa: PLC0415
     from checker.rollout import OrderError, PlanRequest  # noqa: PLC0415
     from checker.rollout.config_state import with_same_machines  # noqa: PLC0415
     from checker.rollout.disks import disks_of  # noqa: PLC0415
-    from checker.rollout.files.differences import read_now  # noqa: PLC0415
     from checker.rollout.inputs.folders import with_namespace_of  # noqa: PLC0415
     from checker.rollout.inputs.sources import read_input  # noqa: PLC0415
     from checker.rollout.orders import Way  # noqa: PLC0415
@@ -172,11 +180,7 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
 
     given_old, given_new = read_input(options.old), read_input(options.new)
     old, new = with_namespace_of(given_old, given_new), with_namespace_of(given_new, given_old)
-    state = (
-        None
-        if options.now is None
-        else read_now(with_namespace_of(read_input(options.now, together=False), new), old, new)
-    )
+    state = None if options.now is None else present_state(options.now, old, new, frozenset(options.down))
     if options.same_machines:
         new = with_same_machines(old, new)
     release, to_release = options.release, options.to_release
@@ -205,6 +209,7 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
 def _rollout(options: argparse.Namespace) -> int:
     from checker.execution import ended_by  # noqa: PLC0415
     from checker.rollout import Engine, OrderError, plan  # noqa: PLC0415
+    from checker.rollout.files.differences import UnfitStateError  # noqa: PLC0415
     from checker.rollout.output.cache import AnswerCache, rendered  # noqa: PLC0415
     from checker.rollout.output.data import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.runs import TimeBetweenRuns  # noqa: PLC0415
@@ -241,7 +246,7 @@ def _rollout(options: argparse.Namespace) -> int:
             write(options.output, answer.comment if comment else answer.whole)
     except (OrderError, OutputError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
-    except UndecidedError as error:
+    except (UndecidedError, UnfitStateError) as error:
         return refused(str(error), ExitCode.INCOMPLETE)
     with unread_output_discarded():
         if options.json:

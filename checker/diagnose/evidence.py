@@ -4,16 +4,18 @@
     DIR/N/zoo.cfg           its configuration, also in conf/
     DIR/N/data/version-2    its data directory, with myid; its dataLogDir beside it
     DIR/N/zookeeper.log     its log
+    DIR/zoo-N.cfg           its configuration alone; a single file is that of all its members
     HOST:PORT,HOST:PORT     servers that may run: `conf`, `srvr` and `mntr` are asked; nothing is changed
     http://HOST:PORT        the AdminServer of a server that may run
 
 Rules of this module:
 
 - A part that cannot be read is evidence, too. It never ends the diagnosis; `ServerEvidence.faults` has a sentence.
-- The myid in the data directory says whose folder it is, then the number in the name of the folder. Two folders with
-  one myid are two places; both are kept.
-- An address belongs to the folder whose server answers there by its id. A silent one belongs to the only folder with
-  its client port; of several, to the one whose server has its host; that of an AdminServer by its host.
+- The myid says whose folder it is, then the number in the name of the folder. Two folders with one myid are two
+  places; both are kept. A myid beside a zoo.cfg, without `version-2`, is no data directory.
+- An address belongs to the folder whose server answers there by its id. A silent one belongs to the server that its
+  reader knows there, or to the only folder with its client port; of several, to the one whose server has its host;
+  that of an AdminServer by its host.
 - A server runs with the configuration of its answer. Its file is the one for its next start.
 - Nothing is written, and no session is opened.
 """
@@ -21,7 +23,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -32,16 +34,18 @@ from checker.recover.evidence import paired
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import NUMBERED, ServerFiles, dynamic_text, text_of
 from checker.rollout.inputs.live import LiveServer, NoAnswerError, answers_of, is_live, is_path, texts_of
+from checker.rollout.inputs.sources import YAML
 from refimpl.disk.files import VERSION_DIRECTORY
 from refimpl.disk.survey import MYID, DiskSurvey, survey
 from spec.config import ConfigError, parse_ensemble, parse_zoo_cfg
 from spec.quorum import Sid, View
-from spec.text import INT, integer, on_a_line, required_integer
+from spec.text import INT, LONG, integer, on_a_line, required_integer
 
 DEEPEST = 3
 """How many folders below an input are looked through."""
 MOST_FILES = 10_000
 """The largest number of entries of the folders of one input."""
+NEXT = ".dynamic.next"
 LOG_FILE = re.compile(r".*\.(?:log|out)(?:\.[0-9]+)?|zookeeper.*\.log.*", re.IGNORECASE)
 
 
@@ -50,10 +54,9 @@ class ServerEvidence:
     """All that the inputs say of one server.
 
     `place` is the folder, or the address, as the user has named it. `sid` is None where nothing says it. `live` is the
-    answer of its address, or the error of asking; None without an address. `running` is the view that it answers.
-    `next_view` is the configuration in a
-    `.next` (`next_path`): its server has acknowledged it, and not activated it. `faults` are sentences about parts that
-    cannot be used.
+    answer of its address, or the error of asking; None without an address. `running` is the configuration in that
+    answer. `next_view` is the configuration in a `.next` (`next_path`): its server has acknowledged it, and not
+    activated it. `faults` are sentences about parts that cannot be used.
     """
 
     place: str
@@ -61,7 +64,7 @@ class ServerEvidence:
     files: ServerFiles | None = None
     disk: DiskSurvey | None = None
     live: LiveServer | NoAnswerError | None = None
-    running: View | None = None
+    running: ServerFiles | None = None
     log: LogEvidence | None = None
     next_path: str = ""
     next_view: View | None = None
@@ -83,9 +86,14 @@ class ServerEvidence:
         return self.live if isinstance(self.live, LiveServer) else None
 
     @property
+    def effective(self) -> ServerFiles | None:
+        """The configuration that it runs with, by its own answer, or else by its files; None if neither states it."""
+        return self.running or self.files
+
+    @property
     def view(self) -> View | None:
-        """The view that it runs with, by its own answer, or by its files; None if neither states it."""
-        return self.running or (self.files.view if self.files is not None else None)
+        """The view that it runs with."""
+        return self.effective.view if self.effective is not None else None
 
     @property
     def mode(self) -> str:
@@ -93,8 +101,11 @@ class ServerEvidence:
         return "" if self.live is None else self.live.mode
 
 
-def evidence(inputs: Iterable[str]) -> tuple[ServerEvidence, ...]:
-    """All evidence of some inputs, by server. Raises ConfigError for an input that is neither a path nor addresses."""
+def evidence(inputs: Iterable[str], owners: Mapping[str, Sid] | None = None) -> tuple[ServerEvidence, ...]:
+    """All evidence of some inputs, by server; `owners` are the servers of addresses (HOST:PORT) that may be silent.
+
+    Raises ConfigError for an input that is neither a path nor addresses.
+    """
     places: list[ServerEvidence] = []
     answers: list[LiveServer | NoAnswerError] = []
     for text in inputs:
@@ -105,7 +116,8 @@ def evidence(inputs: Iterable[str]) -> tuple[ServerEvidence, ...]:
             answers += answers_of(text)
         else:
             raise input_error(on_a_line(text[:80]), "there is no such file or folder", "name one, or HOST:PORT")
-    return tuple(sorted(_joined(places, answers), key=lambda server: (server.sid is None, server.sid or 0)))
+    servers = _joined(places, answers, owners or {})
+    return tuple(sorted(servers, key=lambda server: (server.sid is None, server.sid or 0)))
 
 
 # Folders.
@@ -119,8 +131,14 @@ def _of_path(path: Path) -> Iterator[ServerEvidence]:
     trees = {child: _paths(child) for child in entries if child.is_dir() and child.name != VERSION_DIRECTORY}
     children = {child: files for child, files in trees.items() if _is_marked(files)}
     own = [entry for entry in entries if entry.name == VERSION_DIRECTORY or not entry.is_dir()]
-    shared = next((file for file in own if file.suffix == ".cfg"), None)
-    if (_is_marked(own) and shared is None) or len(children) < 2 or _names_a_child(shared, children):
+    configs = [file for file in own if file.suffix == ".cfg"]
+    shared = next(iter(configs), None)
+    numbered = any(NUMBERED.fullmatch(child.name) for child in children)
+    whole = (_is_marked(own) and shared is None) or (len(children) < 2 and not numbered)
+    if configs and not children and not NUMBERED.fullmatch(path.name) and not _is_more(own):
+        for config in configs:
+            yield from _of_file(config, alone=len(configs) > 1)
+    elif whole or _names_a_child(shared, children):
         yield _of_folder(path, [*entries, *chain.from_iterable(trees.values())], None)
     else:
         for child, files in children.items():
@@ -159,9 +177,18 @@ def _is_marked(paths: Iterable[Path]) -> bool:
     return any(name in (VERSION_DIRECTORY, MYID) or name.endswith(".cfg") or LOG_FILE.fullmatch(name) for name in names)
 
 
+def _is_more(paths: Iterable[Path]) -> bool:
+    """Whether a folder has more of a server than configurations."""
+    names = [path.name for path in paths]
+    return any(name in (VERSION_DIRECTORY, MYID) or name.endswith(NEXT) or LOG_FILE.fullmatch(name) for name in names)
+
+
 def _of_folder(folder: Path, paths: list[Path], shared: Path | None) -> ServerEvidence:
     """The evidence in the folder of one server."""
-    data = sorted({path.parent for path in paths if path.name in (VERSION_DIRECTORY, MYID)})
+    versions = {path.parent for path in paths if path.name == VERSION_DIRECTORY}
+    configs = {path.parent for path in paths if path.suffix == ".cfg"}
+    myids = {path.parent: path for path in paths if path.name == MYID}
+    data = sorted(versions | (myids.keys() - configs))
     with_id = [path for path in data if (path / MYID).is_file()]
     place = paired(data) or next(((path, path) for path in with_id or data), None)
     disk = None if place is None else survey(*place)
@@ -170,11 +197,18 @@ def _of_folder(folder: Path, paths: list[Path], shared: Path | None) -> ServerEv
     server = ServerEvidence(str(folder), disk.myid.value if disk is not None else None, disk=disk)
     if logs:
         server = replace(server, log=read_log(max(logs, key=lambda path: path.stat().st_mtime)))
-    if server.sid is None and (number := NUMBERED.fullmatch(folder.name)) is not None:
-        server = replace(server, sid=required_integer(number[1]))
-    if (pending := next((path for path in paths if path.name.endswith(".dynamic.next")), None)) is not None:
+    if server.sid is None:
+        written = (integer((text_of(path) or "").strip(), *LONG) for path in myids.values())
+        server = replace(server, sid=next((sid for sid in written if sid is not None), _number(folder.name)))
+    if (pending := next((path for path in paths if path.name.endswith(NEXT)), None)) is not None:
         server = _with_next(server, pending)
     return server if config is None else _with_config(server, config)
+
+
+def _number(name: str) -> Sid | None:
+    """The id in the name of a file or folder."""
+    number = NUMBERED.fullmatch(name)
+    return required_integer(number[1]) if number is not None else None
 
 
 def _with_config(server: ServerEvidence, path: Path) -> ServerEvidence:
@@ -202,15 +236,21 @@ def _sentences(error: ConfigError) -> tuple[str, ...]:
     return tuple(on_a_line(str(problem)) for problem in error.problems)
 
 
-def _of_file(path: Path) -> Iterator[ServerEvidence]:
-    """The evidence in one file: a configuration of all its members, or the log of a server."""
+def _of_file(path: Path, *, alone: bool = False) -> Iterator[ServerEvidence]:
+    """The evidence in one file: a configuration, of all its members unless it stands for one `alone`, or a log."""
     if path.suffix == ".cfg":
-        server = _with_config(ServerEvidence(str(path)), path)
-        sids = sorted(server.files.config.view.members) if server.files is not None else []
+        server = _with_config(ServerEvidence(str(path), _number(path.stem)), path)
+        sids = sorted(server.files.config.view.members) if server.files is not None and not alone else []
         for sid in sids:
             yield _with_config(ServerEvidence(str(path), sid), path)
         if not sids:
             yield server
+    elif path.suffix in YAML:
+        problem, right = (
+            "a manifest states what is to run, and not what runs",
+            "name addresses (HOST:PORT,...), or folders",
+        )
+        raise input_error(path, problem, right)
     else:
         log = read_log(path)
         yield ServerEvidence(str(path), log.sid, log=log)
@@ -220,7 +260,7 @@ def _of_file(path: Path) -> Iterator[ServerEvidence]:
 
 
 def _joined(
-    places: Iterable[ServerEvidence], answers: Iterable[LiveServer | NoAnswerError]
+    places: Iterable[ServerEvidence], answers: Iterable[LiveServer | NoAnswerError], owners: Mapping[str, Sid]
 ) -> Iterator[ServerEvidence]:
     answers = list(answers)
     stated = (answer for answer in answers if isinstance(answer, LiveServer) and answer.membership)
@@ -228,16 +268,17 @@ def _joined(
     servers = _merged(places)
     for answer in answers:
         address = answer.address if isinstance(answer, LiveServer) else answer.problems[0].file
-        server = _owner(servers, answer, address)
+        sid = answer.sid if isinstance(answer, LiveServer) else owners.get(address.lower())
+        server = _owner(servers, address, sid)
         if server is None:
-            server = ServerEvidence(address, answer.sid if isinstance(answer, LiveServer) else None)
+            server = ServerEvidence(address, sid)
         else:
             servers.remove(server)
         server = replace(server, live=answer)
         if address in texts:
             try:
                 files = texts[address].parsed()
-                server = replace(server, files=server.files or files, running=files.view)
+                server = replace(server, files=server.files or files, running=files)
             except ConfigError as error:
                 server = replace(server, faults=(*server.faults, *_sentences(error)))
         yield server
@@ -260,10 +301,10 @@ def _merged(places: Iterable[ServerEvidence]) -> list[ServerEvidence]:
     return servers
 
 
-def _owner(servers: list[ServerEvidence], answer: LiveServer | NoAnswerError, address: str) -> ServerEvidence | None:
+def _owner(servers: list[ServerEvidence], address: str, sid: Sid | None) -> ServerEvidence | None:
     silent = [server for server in servers if server.live is None]
-    if isinstance(answer, LiveServer):
-        return next((server for server in silent if server.sid == answer.sid), None)
+    if sid is not None:
+        return next((server for server in silent if server.sid == sid), None)
     is_admin = address.startswith("http://")
     host, _, port = address.removeprefix("http://").rpartition(":")
     owners = [

@@ -159,7 +159,7 @@ def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
         server, view = situation.by_sid[sid], situation.views[sid]
         if sid not in common.members or server.files is None:
             continue
-        runs = server.running is not None and members_of(server.running) != members_of(server.files.view)
+        runs = server.running is not None and members_of(server.running.view) != members_of(server.files.view)
         origin = "its answer" if runs else on_a_line(server.files.origin)
         alike = (one for one, seen in situation.views.items() if members_of(seen) == members_of(common))
         model = next((one for one in alike if one in situation.files), None)

@@ -8,7 +8,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from checker.diagnose.explored import StepsExplored, explored, warning
 from checker.diagnose.situation import Situation, listed, members_of, servers_text
 from checker.printable import capital
 from checker.rollout.inputs.live import FIGURES
+from spec.quorum import Sid
 from spec.text import on_a_line
 from spec.txn import zxid_text
 
@@ -50,9 +51,12 @@ class Diagnosis:
         return (*self.situation.looking, *self.situation.silent)
 
 
-def diagnose(inputs: Iterable[str]) -> Diagnosis:
-    """Diagnose an ensemble from folders, files and addresses. Raises ConfigError for any other input."""
-    situation = Situation(evidence(inputs))
+def diagnose(inputs: Iterable[str], owners: Mapping[str, Sid] | None = None) -> Diagnosis:
+    """Diagnose an ensemble from folders, files and addresses; `owners` are the servers of addresses (HOST:PORT).
+
+    Raises ConfigError for any other input.
+    """
+    situation = Situation(evidence(inputs, owners))
     doubtful = doubts(situation)
     named = causes(situation, doubtful)
     outcome = explored(situation, doubtful, tuple(first_steps(named)))
@@ -72,7 +76,7 @@ def state(diagnosis: Diagnosis) -> Iterator[str]:
     for server in filter(_restarts_otherwise, situation.servers):
         assert server.running is not None and server.files is not None  # the filter has seen them
         yield (
-            f"{capital(server.name)} runs with the voters {listed(server.running.voters)}, and its file has"
+            f"{capital(server.name)} runs with the voters {listed(server.running.view.voters)}, and its file has"
             f" {listed(server.files.view.voters)}."
         )
     disks = [(sid, server.disk) for sid, server in sorted(situation.by_sid.items()) if server.disk is not None]
@@ -120,7 +124,7 @@ def _synced(leader: ServerEvidence) -> str:
 def _restarts_otherwise(server: ServerEvidence) -> bool:
     """Whether a server runs with other members than those of its file."""
     running, files = server.running, server.files
-    return running is not None and files is not None and members_of(running) != members_of(files.view)
+    return running is not None and files is not None and members_of(running.view) != members_of(files.view)
 
 
 def missing(diagnosis: Diagnosis) -> Iterator[str]:

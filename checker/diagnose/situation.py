@@ -178,12 +178,13 @@ class Situation:
     @cached_property
     def silent(self) -> tuple[ServerEvidence, ...]:
         """The servers that give no answer at all."""
-        return tuple(self._silent(Silence.TIMEOUT, Silence.UNREACHABLE, Silence.UNKNOWN_HOST, Silence.ENDED))
+        kinds = (Silence.TIMEOUT, Silence.REFUSED, Silence.UNREACHABLE, Silence.UNKNOWN_HOST, Silence.ENDED)
+        return tuple(self._silent(*kinds))
 
     @cached_property
     def unclear(self) -> tuple[ServerEvidence, ...]:
         """The addresses whose answer does not say which server it is."""
-        return tuple(self._silent(Silence.NOT_LISTED, Silence.STRANGER))
+        return tuple(self._silent(Silence.NOT_LISTED, Silence.STRANGER, Silence.STANDALONE))
 
     @cached_property
     def followed(self) -> Mapping[Sid, Sid]:

@@ -174,7 +174,7 @@ def read_question(request: PlanFilesRequest, options: argparse.Namespace) -> Pla
         try:
             options.old = _placed(Path(root), "before", request.before)
             options.new = _placed(Path(root), "after", request.after)
-            options.now = _placed(Path(root), "now", request.now) if request.now else None
+            options.now = [_placed(Path(root), "now", request.now)] if request.now else None
             question: PlanRequest = without(request_of(options), f"{root}/")
         except ConfigError as error:
             raise refusal_of(error, f"{root}/") from None

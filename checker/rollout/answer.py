@@ -225,7 +225,7 @@ class Plan:
         The verdict on a stage assumes that the ensemble is healthy when it begins, in every way of working.
         """
         (first, *stages), down = [part.stage for part in self.advised], self.request.down
-        running = tuple(sorted(first.running - down))
+        running = tuple(sorted(first.running - down - first.looking))
         interrupted = self.request.now is not None and bool(first.remaining)
         check = StageCondition(1, running, renewed=False) if interrupted else None
         later = ((number, stage) for number, stage in enumerate(stages, start=1))

@@ -229,13 +229,14 @@ class Assessor:
     def _first_state(self, stage: Stage) -> tuple[Opening, list[Sid]]:
         """The moves before the first step, and the servers that may lead then.
 
-        Before an interrupted roll-out continues, all servers that run follow one leader, if their files allow that.
+        Before an interrupted roll-out continues, all servers that run follow one leader, if their files allow that and
+        no server was seen without one.
         """
         key = stage.old.label, stage.new.label
         if key not in self._first_states:
             settled: Opening = ({"settle": sorted(stage.running - self._down)},)
             voters = sorted(may_lead(stage, self._down), reverse=True)
-            for opening in (settled, ()) if stage.applied else ((),):
+            for opening in (settled, ()) if stage.applied and not stage.looking else ((),):
                 spec = RunSpec(
                     stage, (), None, Question.ELECTION, always=_leaders(stage), down=self._down, opening=opening
                 )

@@ -57,6 +57,8 @@ class Reason(Enum):
     NOT_DURABLE = "not durable"  # the writes of a server with the new value of a key
     FOREIGN_OBSERVER = "foreign observer"  # with the disk of another cluster
     STRANGERS = "strangers"  # two servers refuse each other while one of them has its new file
+    UNSEEN = "unseen"  # a server of which nothing shows whether it runs now
+    UNSTATED_FILE = "unstated file"  # the answer of a server fits its old file and its new one
     OBSERVER_COUNTED = "observer counted"  # as a voter, by the leader's file
     CRASH_EXPLORED = "crash explored"  # of any server at any time
     NO_CRASH_EXPLORED = "no crash explored"

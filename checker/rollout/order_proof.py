@@ -22,8 +22,8 @@ Rules of this module:
 - The operator keeps a condition before each stage. It must be possible: the servers that run are a quorum by then. A
   person keeps it, so only the way of one server after the other has a proof with three stages.
 - No proof is claimed for what the theorem does not speak of: a standalone server, configurations with versions,
-  and a server that is counted as a voter while it runs as an observer. Nor is one for an order
-  that leaves out a server, which may be down.
+  a server that looks for a leader before the first step, and one that is counted as a voter while it runs as an
+  observer. Nor is one for an order that leaves out a server, which may be down.
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,8 @@ def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
     Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
     """
     changed = {step.sid for step in steps}
-    if not steps or stage.standalone or stage.gossips or not changed.issuperset(stage.remaining):
+    excluded = stage.standalone or stage.gossips or stage.looking
+    if not steps or excluded or not changed.issuperset(stage.remaining):
         return None
     if not proof_covers(way, stage, steps):
         return None

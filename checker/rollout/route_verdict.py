@@ -194,9 +194,10 @@ class PlanRoute:
         """The answer to a question. SAFE is withheld if the change is outside of the model."""
         poll()
         evidence = self._by_runs_and_proof(question, faulty=faulty)
-        if evidence.outcome is not SafetyVerdict.SAFE or not self.stage.remaining:
+        if evidence.outcome is not SafetyVerdict.SAFE:
             return evidence
-        return next((fact for questions, fact in self.facts() if question in questions), evidence)
+        facts = self.facts() if self.stage.remaining else self.facts_of_now()
+        return next((fact for questions, fact in facts if question in questions), evidence)
 
     def facts(self) -> Iterator[tuple[Iterable[Question], Evidence]]:
         """The facts in the files that no run covers, the gravest first: the questions, and the answer to them."""
@@ -221,6 +222,14 @@ class PlanRoute:
             yield Question, Evidence(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=unmodelled)
         if any(counts_an_observer(stage, order.steps) for order in self.orders):
             yield (Question.COMMITS,), Evidence(SafetyVerdict.OPEN, Reason.OBSERVER_COUNTED)
+        yield from self.facts_of_now()
+
+    def facts_of_now(self) -> Iterator[tuple[Iterable[Question], Evidence]]:
+        """The gaps in the evidence about the state in which the stage begins."""
+        if (now := self.stage.now) is not None and now.unseen:
+            yield Question, Evidence(SafetyVerdict.OPEN, Reason.UNSEEN, subjects=tuple(sorted(now.unseen)))
+        if now is not None and now.unstated:
+            yield Question, Evidence(SafetyVerdict.OPEN, Reason.UNSTATED_FILE, subjects=tuple(sorted(now.unstated)))
 
     def _by_runs_and_proof(self, question: Question, *, faulty: bool) -> Evidence:
         of_question = (result for result in self.runs if result.spec.question is question)

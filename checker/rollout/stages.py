@@ -19,7 +19,7 @@ from itertools import pairwise, zip_longest
 
 from checker.execution import poll
 from checker.rollout.config_state import ConfigState, side_of, with_names
-from checker.rollout.files.differences import Difference, differences, masked
+from checker.rollout.files.differences import Difference, Interruption, differences, masked
 from checker.rollout.files.keys import Effect, occupied, strangers
 from checker.rollout.inputs.folders import Folder, ServerText, settings
 from spec.config import Config, ConfigError
@@ -35,7 +35,8 @@ class Stage:
     `applied` are the servers with their new files when the stage begins: started with them, or already stopped if the
     new state does not have them. There are such servers only if a roll-out was interrupted. `outdated` are servers that
     return to old hosts, where their disks lack the writes since they left. `absent` are servers of the old state that
-    have never run, on the way back from a roll-out that did not come to them.
+    have never run, on the way back from a roll-out that did not come to them. `now` is the state that was seen when the
+    roll-out was interrupted.
     """
 
     old: ConfigState
@@ -44,6 +45,7 @@ class Stage:
     applied: frozenset[Sid] = frozenset()
     outdated: frozenset[Sid] = frozenset()
     absent: frozenset[Sid] = frozenset()
+    now: Interruption | None = None
 
     @cached_property
     def restarted(self) -> tuple[Sid, ...]:
@@ -79,6 +81,11 @@ class Stage:
     def started(self) -> frozenset[Sid]:
         """The servers that may run when the stage begins: those that run, and those that were stopped before."""
         return self.running | (self.old.members & self.applied - self.absent)
+
+    @property
+    def looking(self) -> frozenset[Sid]:
+        """The servers that run without a leader when the stage begins, by the evidence and by their files."""
+        return self.now.looking if self.now is not None else frozenset()
 
     @cached_property
     def sids(self) -> tuple[Sid, ...]:
@@ -194,17 +201,18 @@ class Stage:
         return {name: masked(text) for name, text in {**self.old.modelled_texts, **self.new.modelled_texts}.items()}
 
 
-def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
+def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset(), now: Interruption | None = None) -> Stage:
     """The change in one go, or the rest of it where some servers have their new files."""
     before, after = side_of(old, "before"), side_of(new, "after")
-    return Stage(before, after, _title(before, after), applied)
+    return Stage(before, after, _title(before, after), applied if now is None else now.applied, now=now)
 
 
 def reverse(stage: Stage) -> Stage:
     """The way back: from the state in which a stage begins to its old state."""
     same = (stage.old.members & stage.new.members) - {difference.sid for difference in stage.differences}
     applied = ((stage.old.members | stage.new.members) - stage.applied) | same
-    return Stage(stage.new, stage.old, _title(stage.new, stage.old), applied, absent=frozenset(stage.added))
+    title = _title(stage.new, stage.old)
+    return Stage(stage.new, stage.old, title, applied, absent=frozenset(stage.added), now=stage.now)
 
 
 def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:

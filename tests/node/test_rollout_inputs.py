@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from checker.diagnose.present_state import present_state
 from checker.rollout import read_folder
-from checker.rollout.files.differences import read_now, same_files
+from checker.rollout.files.differences import same_files
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.sources import read_input
 from harness.ensemble import Ensemble
@@ -36,8 +37,8 @@ def test_a_live_ensemble_is_the_state_of_its_files(kind: str, tmp_path: Path) ->
         assert live.leader == ensemble.leader()
         assert live.view == files.view
         assert all(same_files(live.servers[sid], files.servers[sid]) for sid in ensemble.sids)
-        found = read_now(read_input(ensemble.connect_string, together=False), files, files)
-        assert (found.applied, found.leader) == ({1, 2, 3}, ensemble.leader())
+        found = present_state([ensemble.connect_string], files, files)
+        assert (found.applied, found.leader, found.unseen) == ({1, 2, 3}, ensemble.leader(), set())
 
 
 def test_the_server_that_leads_now_is_the_one_that_leads_at_first(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from checker.engine import Limits
 from checker.rollout import Folder, PlanRequest, plan, read_folder
-from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.folders import settings as keys_of
 from checker.rollout.orders import OrderError
 from checker.rollout.output.data import data
@@ -26,6 +25,7 @@ from spec.config import ConfigError
 from tests.properties.test_rollout_sweep import contradictions
 from tests.reality.interrupted import compared
 from tests.support.rollout_pairs import IDS, Cfg, pairs, write_servers
+from tests.support.rollout_runs import seen_state
 
 FEW, MANY = 3, 60
 
@@ -47,7 +47,7 @@ def swept(count: int) -> tuple[int, list[str]]:
                 applied = frozenset(some & (old.servers.keys() | new.servers.keys()))
                 for side, sids in ((new, applied), (old, old.servers.keys() - applied)):
                     write_servers(Path(name, "now"), {sid: side.servers[sid] for sid in side.servers.keys() & sids})
-                now = read_now(read_folder(Path(name, "now"), together=False), old, new)
+                now = seen_state(Path(name, "now"), old, new)
                 assert now.applied == applied | _same(old, new)
                 made = plan(PlanRequest(old, new, now=now), limited)
             except (ConfigError, OrderError) as refusal:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,7 +129,10 @@ def _disagreement(rest: Plan, order: Order, done: int) -> str:
 def _planned(budget: str, **folders: Path) -> Plan:
     names = {"old": "--from", "new": "--to", "now": "--now"}
     words = [word for name, folder in folders.items() for word in (names[name], str(folder))]
-    return plan(request_of(command_parser(ENTRIES["rollout"]).parse_args([*words, "--budget", budget])), ENGINE.run)
+    request = request_of(command_parser(ENTRIES["rollout"]).parse_args([*words, "--budget", budget]))
+    if request.now is not None:  # the servers are only files here: as if each of them served
+        request = replace(request, now=replace(request.now, unseen=frozenset()))
+    return plan(request, ENGINE.run)
 
 
 def main(arguments: list[str]) -> int:

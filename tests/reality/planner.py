@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,14 +87,22 @@ class Answer:
 
 
 def ask(
-    old: dict[Sid, str], new: dict[Sid, str], folder: Path, *options: str, now: dict[Sid, str] | None = None
+    old: dict[Sid, str],
+    new: dict[Sid, str],
+    folder: Path,
+    *options: str,
+    now: dict[Sid, str] | None = None,
+    addresses: Collection[str] = (),
 ) -> Answer:
-    """Ask about two states, written below `folder`, and about the state between them if an operator was interrupted."""
+    """Ask about two states, written below `folder`, and about the state between them if an operator was interrupted.
+
+    `addresses` are the client ports of the servers of that state.
+    """
     states = {"old": old, "new": new} | ({} if now is None else {"now": now})
     for name, texts in states.items():
         write_folder(folder / name, texts)
     command = [sys.executable, "-m", "checker", "rollout", "--from", str(folder / "old"), "--to", str(folder / "new")]
-    command += [] if now is None else ["--now", str(folder / "now")]
+    command += [] if now is None else ["--now", str(folder / "now"), *addresses]
     command += ["--json", "--output", str(folder / "plan.md"), "--stages", str(folder), "--budget", BUDGET, *options]
     began = time.monotonic()
     ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)

@@ -26,6 +26,12 @@ def key_of(text: str, key: str) -> str | None:
     return values[-1] if values else None
 
 
+def client_place(text: str) -> Place | None:
+    """The plain client address in a file, if it has one."""
+    port = integer(key_of(text, "clientPort") or "", 1, 65535)
+    return None if port is None else (key_of(text, "clientPortAddress") or "127.0.0.1", port)
+
+
 class RealServers:
     """The servers of one change below `home`; a server has the file that it was given last."""
 
@@ -88,10 +94,9 @@ class RealServers:
 
     def place(self, sid: Sid) -> Place:
         """The client address in the file of a server. Raises ServerError if it has no plain one."""
-        port = integer(key_of(self._texts[sid], "clientPort") or "", 1, 65535)
-        if port is None:
+        if (place := client_place(self._texts[sid])) is None:
             raise ServerError(f"server {sid} has no plain client port")
-        return (key_of(self._texts[sid], "clientPortAddress") or "127.0.0.1", port)
+        return place
 
     @property
     def plain(self) -> tuple[Sid, ...]:

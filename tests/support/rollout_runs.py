@@ -1,9 +1,12 @@
 """Roll-outs between the shipped folders, and runs that no engine made, for tests of the planner's conclusions."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 
+from checker.diagnose.present_state import present_state
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout.files.differences import Interruption
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.runs import RunEnd, Runner, RunResult
 from checker.rollout.scenarios import RunSpec
@@ -78,6 +81,11 @@ def edited(path: Path, name: str, *changes: tuple[str, str], more: str = "") -> 
 def change_of(old: str | Folder, new: str | Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
     """The change between two folders, in one go; a text is the name of a shipped one."""
     return whole(*(shipped(each) if isinstance(each, str) else each for each in (old, new)), applied)
+
+
+def seen_state(folder: Path, old: Folder, new: Folder) -> Interruption:
+    """The state by the files of a folder, as if every server had answered that it serves with them."""
+    return replace(present_state([str(folder)], old, new), unseen=frozenset())
 
 
 def plan_of(

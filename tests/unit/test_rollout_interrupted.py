@@ -1,6 +1,5 @@
 """An interrupted roll-out: the state is read from the files that servers have, and judged forwards and backwards."""
 
-import json
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -9,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Limits
-from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.assessor import Assessor
-from checker.rollout.files.differences import Interruption, read_now
+from checker.rollout.files.differences import Interruption
 from checker.rollout.orders import Way, candidates, may_lead, may_split, steps_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
@@ -21,7 +20,6 @@ from checker.rollout.runs import RunResult, Work, leads_first, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec
 from checker.rollout.stages import reverse, whole
 from checker.scenario import from_text
-from tests.support.command_line import cli
 from tests.support.rollout_runs import (
     FOLDERS,
     HEAD,
@@ -32,6 +30,7 @@ from tests.support.rollout_runs import (
     folder_with,
     made_up,
     plan_of,
+    seen_state,
     shipped,
     unfinished,
 )
@@ -47,7 +46,7 @@ def put(folder: Path, **files: str) -> Path:
 
 
 def state(folder: Path, old: str, new: str) -> Interruption:
-    return read_now(read_folder(folder, together=False), shipped(old), shipped(new))
+    return seen_state(folder, shipped(old), shipped(new))
 
 
 def limited(spec: RunSpec, seconds: float, states: int = 10_000) -> RunResult:
@@ -204,36 +203,6 @@ def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
     made = plan_of("three", moved, fine, now=Interruption("now", frozenset({3}), ()))
     assert made.back is not None and made.back.stage.outdated == {3}
     assert {made.back.answer(question, faulty=False).outcome for question in Question} == {SafetyVerdict.OPEN}
-
-
-def test_the_command_says_how_an_interrupted_roll_out_goes_on(tmp_path: Path) -> None:
-    put(tmp_path, s1="four", s2="three", s3="three", s4="four")
-    folders = ("--from", FOLDERS / "three", "--to", FOLDERS / "four", "--now", tmp_path)
-    ended = cli("rollout", *folders, "--leader", 2, "--budget", "4s", "--faults", 0, "--json")
-    answer = json.loads(ended.out)
-    assert (ended.code, answer["verdict"], answer["back"]["verdict"]) == (0, "safe", "safe")
-    assert "1, 4 with the new file" in " ".join(answer["notes"])
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"s1": "three", "s2": "three", "s3": "three", "s4": "five"},
-        {"s1": "five", "s2": "three", "s3": "three", "s4": "five"},
-        {"s1": "five", "s2": "five", "s3": "five", "s4": "five"},
-    ],
-    ids=["4 is started", "4 and 1 are done", "all but 5 are done"],
-)
-def test_the_plan_goes_on_where_it_was_interrupted(tmp_path: Path, files: dict[str, str]) -> None:
-    """The plan for three to five starts 4, restarts 1, 2 and 3, and starts 5 at the end; it is proved at every step."""
-    put(tmp_path, **files)
-    ended = cli("rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "five", "--now", tmp_path, "--json")
-    answer = json.loads(ended.out)
-    assert (ended.code, answer["verdict"], answer["back"]["verdict"]) == (0, "safe", "safe")
-    assert {order["steps"][-1]["server"] for order in answer["direct"]["orders"]} == {5}
-    assert {answer["reason"] for answer in answer["direct"]["answers"] if answer["question"] == "commits"} == {
-        "proved in order"
-    }
 
 
 HEAVIER = "".join(f"server.{sid}=z{sid}:2888:3888\nweight.{sid}={3 if sid == 2 else 1}\n" for sid in (1, 2, 3, 4))

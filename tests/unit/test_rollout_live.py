@@ -1,19 +1,17 @@
 """A live ensemble as an input: the answers to `conf` and `srvr`, and an error for everything that can be wrong.
 
-The servers here are sockets that give canned answers, in the form of `ConfCommand` and `StatCommand`. Real servers and
-our own node are asked in `tests/node/test_rollout_inputs.py`.
+The servers are those of `tests/support/live_answers.py`. Real servers and our own node are asked in
+`tests/node/test_rollout_inputs.py`.
 """
 
 import socket
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from checker.diagnose.present_state import present_state
 from checker.rollout import Engine, PlanRequest, plan
-from checker.rollout.files.differences import WITHHOLDING, differences, read_now
+from checker.rollout.files.differences import WITHHOLDING, differences
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs import live
 from checker.rollout.inputs.folders import read_folder
@@ -21,60 +19,8 @@ from checker.rollout.inputs.live import is_live
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import markdown
 from spec.config import ConfigError
+from tests.support.live_answers import WHITELIST, ensemble, membership, server, srvr
 from tests.support.rollout_runs import folder_with, lines_of
-
-WHITELIST = "is not executed because it is not in the whitelist.\n"
-
-
-def membership(*sids: int, version: str = "0") -> str:
-    lines = "".join(f"server.{sid}=zoo{sid}:2888:3888:participant\n" for sid in sids)
-    return f"{lines}version={version}"
-
-
-def conf(sid: int, members: str, data: str = "/var/lib/zookeeper") -> str:
-    return (
-        f"clientPort=2181\nsecureClientPort=-1\ndataDir={data}/version-2\ndataDirSize=67\ndataLogDir={data}/version-2\n"
-        f"tickTime=2000\nmaxClientCnxns=60\nserverId={sid}\ninitLimit=10\nsyncLimit=5\nelectionAlg=3\n"
-        f"membership: \n{members}"
-    )
-
-
-def srvr(mode: str) -> str:
-    return f"Zookeeper version: 3.9.3-c26634f34490bb0ea7a09cc51e05ede3b4e320ee, built on 2024\nMode: {mode}\n"
-
-
-@contextmanager
-def serving(answers: Mapping[str, str]) -> Iterator[str]:
-    """A socket that gives these answers; yields its address. A word without an answer ends the connection."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return
-                with connection:
-                    connection.sendall(answers.get(connection.recv(4).decode(), "").encode())
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-
-def server(sid: int, mode: str, members: str) -> dict[str, str]:
-    return {"conf": conf(sid, members), "srvr": srvr(mode)}
-
-
-@contextmanager
-def ensemble(*servers: Mapping[str, str]) -> Iterator[str]:
-    with ExitStack() as stack:
-        yield ",".join([stack.enter_context(serving(each)) for each in servers])
-
 
 THREE = membership(1, 2, 3)
 
@@ -158,11 +104,10 @@ def test_an_interrupted_roll_out_is_seen_on_the_live_ensemble(tmp_path: Path) ->
     four = membership(1, 2, 3, 4)
     views = {1: four, 2: THREE, 3: THREE, 4: four}
     with ensemble(*(server(n, "leader" if n == 2 else "follower", views[n]) for n in views)) as addresses:
-        now = read_input(addresses, together=False)
+        found = present_state([addresses], old, new)
         with pytest.raises(ConfigError, match="a change is under way; give the files before and after"):
             read_input(addresses)
-    found = read_now(now, old, new)
-    assert (found.applied, found.leader) == ({1, 4}, 2)
+    assert (found.applied, found.leader, found.unseen) == ({1, 4}, 2, set())
 
 
 GOOD = server(2, "follower", THREE)

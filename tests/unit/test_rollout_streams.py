@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,14 +56,12 @@ def pipe(text: str) -> Iterator[str]:
         os.close(reader)
 
 
-@pytest.mark.parametrize("read", [read_input, partial(read_input, together=False)])
 @pytest.mark.parametrize(
     "text", [THREE, f"# members\n\n{THREE}", KAFKA, f"---\n{KAFKA}", f"# a resource\n{KAFKA}", AS_JSON]
 )
-def test_a_pipe_is_read_as_one_file(read: object, text: str) -> None:
+def test_a_pipe_is_read_as_one_file(text: str) -> None:
     with pipe(text) as path:
-        assert callable(read)
-        state = read(path)
+        state = read_input(path)
     assert set(state.servers) == {1, 2, 3} and path in state.taken[0]
 
 

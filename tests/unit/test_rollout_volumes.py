@@ -11,7 +11,7 @@ import pytest
 
 from checker.rollout import Engine, PlanRequest, plan
 from checker.rollout.disks import DiskHazard
-from checker.rollout.files.differences import read_now
+from checker.rollout.files.differences import Interruption
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.recommendation import recommendation
@@ -72,8 +72,7 @@ def test_servers_that_keep_their_volumes_are_safe_to_restart(tmp_path: Path) -> 
 def test_an_interrupted_roll_out_loses_volumes_on_both_ways(tmp_path: Path) -> None:
     """Server 1 has its new file. To go on 2 and 3 restart, to go back server 1 restarts again."""
     old, new = state(tmp_path, LOST, "old"), state(tmp_path, LOST.replace('"2000"', '"3000"'), "new")
-    now = Folder(new.path, {1: new.servers[1], 2: old.servers[2], 3: old.servers[3]}, ())
-    made = plan(PlanRequest(old, new, now=read_now(now, old, new)), Engine().run)
+    made = plan(PlanRequest(old, new, now=Interruption("now", frozenset({1}), ())), Engine().run)
     assert made.back is not None
     assert made.request.disks == dict.fromkeys((2, 3), DiskHazard.EMPTY)
     assert made.back.disks == {1: DiskHazard.EMPTY}
@@ -82,7 +81,7 @@ def test_an_interrupted_roll_out_loses_volumes_on_both_ways(tmp_path: Path) -> N
 
 def test_equal_files_do_not_say_that_a_server_was_restarted(tmp_path: Path) -> None:
     old, new = state(tmp_path, KEPT, "old"), state(tmp_path, LOST, "new")
-    made = plan(PlanRequest(old, new, now=read_now(old, old, new)), Engine().run)
+    made = plan(PlanRequest(old, new, now=Interruption("now", frozenset({1, 2, 3}), ())), Engine().run)
     assert made.exit_code == 12 and recommendation(made).startswith("Do not go on")
 
 

@@ -16,7 +16,7 @@ from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.data import write_stages
 from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan
-from tests.support.rollout_runs import OPERATOR, fine
+from tests.support.rollout_runs import OPERATOR, fine, seen_state
 from tests.support.transcripts import entries
 
 MOST_WORDS, LONGEST_SENTENCE = 300, 25
@@ -40,11 +40,24 @@ def sentences(text: str) -> Iterator[str]:
         yield from spans.split("|") if line.startswith("|") else re.split(r"(?<=[.:;?])\**\s", spans)
 
 
-@pytest.mark.parametrize("shown", [entry.shown for entry in ANSWERS], ids=[entry.command for entry in ANSWERS])
-def test_an_answer_is_short_on_a_terminal(shown: tuple[str, ...]) -> None:
-    text = "\n".join(line for line in shown if not re.fullmatch(r"exit \d+", line))
+def check(text: str) -> None:
     assert len(words(text)) <= MOST_WORDS
     assert [sentence for sentence in sentences(text) if len(words(sentence)) > LONGEST_SENTENCE] == []
+
+
+@pytest.mark.parametrize("now", ["nowA", "nowB", "nowC"])
+def test_the_answer_about_an_interrupted_roll_out_is_short_too(now: str) -> None:
+    """As if every server had answered: files alone decide nothing."""
+    inputs = read_input(str(OPERATOR / "three")), read_input(str(OPERATOR / "five"))
+    made = plan(PlanRequest(*inputs, now=seen_state(OPERATOR / now, *inputs)), fine)
+    text = markdown(made, traces=False, evidence=False)
+    assert text.startswith("# Go on with the roll-out, or go back: both are safe\n")
+    check(text)
+
+
+@pytest.mark.parametrize("shown", [entry.shown for entry in ANSWERS], ids=[entry.command for entry in ANSWERS])
+def test_an_answer_is_short_on_a_terminal(shown: tuple[str, ...]) -> None:
+    check("\n".join(line for line in shown if not re.fullmatch(r"exit \d+", line)))
     assert "`--explain` prints " in shown[-1] or "`--explain` prints " in shown[-2]
 
 

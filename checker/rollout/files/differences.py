@@ -10,9 +10,6 @@ Rules of this module:
 - A key has an effect by its value and by the whole file: of two `server.N` lines, only other peer addresses count.
   A key or a line with a port for clients counts if the address at which the server listens for clients is another one.
 - The value of a key that names a password, or that ZooKeeper does not know, is not repeated (`shown`, `masked`).
-- During an interrupted roll-out (`read_now`) the file that a server has equals its old or its new file, key by key.
-  Any other file is an error with its server and key. A new server without a file is not started yet. A server that
-  goes and has no file is stopped. A server whose old and new file are equal counts as one that has its new file.
 """
 
 import re
@@ -32,7 +29,7 @@ from checker.rollout.files.keys import (
     effect_of,
     occupied,
 )
-from checker.rollout.inputs.folders import Folder, ServerFiles, settings
+from checker.rollout.inputs.folders import ServerFiles, settings
 from spec.config import Config, ConfigError, ServerLine, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings, Problem
@@ -167,6 +164,11 @@ def same_files(one: ServerFiles | None, other: ServerFiles | None) -> bool:
     return one is other if one is None or other is None else not _unequal(one, other)
 
 
+def same_effect(one: ServerFiles, other: ServerFiles) -> bool:
+    """Whether two files of a server differ in no key on which a verdict depends."""
+    return all(_same_effect(key, one, other) for key in _differing(one, other))
+
+
 def _unequal(one: ServerFiles, other: ServerFiles) -> list[str]:
     return [key for key in _differing(one, other) if one.states(key) and other.states(key)]
 
@@ -218,48 +220,31 @@ def _line(key: str, config: Config) -> ServerLine | None:
     return next((line for line in config.servers if key == f"server.{line.sid}"), None)
 
 
+class UnfitStateError(ConfigError):
+    """A state from which no roll-out goes on, before the advice of its diagnosis is followed."""
+
+
 @dataclass(frozen=True)
 class Interruption:
-    """The servers that have their new files, or are stopped because the new state does not have them.
+    """The state of a roll-out under way.
 
-    `path` is the input. `taken` states which file belongs to which server; `leader` leads now, if that is known.
+    `applied` are the servers that have their new files, or are stopped because the new state does not have them. A
+    server whose old and new file are equal counts as one that has its new file. `path` is the input, and `taken` states
+    what was read of each server; `leader` leads now, if that is known. Nothing shows whether the `unseen` servers run,
+    nor with which file the `unstated` ones do. Those that are `looking` find no leader by their files.
     """
 
     path: str
     applied: frozenset[Sid]
     taken: tuple[str, ...]
     leader: Sid | None = None
+    unseen: frozenset[Sid] = frozenset()
+    looking: frozenset[Sid] = frozenset()
+    unstated: frozenset[Sid] = frozenset()
 
 
-def read_now(now: Folder, old: Folder, new: Folder) -> Interruption:
-    """Compare the files that the servers have now with their old and new files. Raises ConfigError."""
-    sids = sorted({*now.servers, *old.servers, *new.servers})
-    problems = [problem for sid in sids if (problem := _problem(sid, now, old, new)) is not None]
-    if problems:
-        raise ConfigError(tuple(problems))
-    applied = frozenset(sid for sid in sids if same_files(now.servers.get(sid), new.servers.get(sid)))
-    return Interruption(now.path, applied, now.taken, now.leader)
-
-
-def _problem(sid: Sid, now: Folder, old: Folder, new: Folder) -> Problem | None:
-    """The reason why the file of a server is neither its old nor its new one, if it is neither."""
-    files = now.servers.get(sid)
-    if any(same_files(files, folder.servers.get(sid)) for folder in (old, new)):
-        return None
-    if files is None:
-        problem = f"there is no file of server {sid}, which runs before and after the roll-out"
-        return Problem(now.path, 0, problem, "add the file that it runs with")
-    sides = [folder for folder in (old, new) if sid in folder.servers]
-    if not sides:
-        problem = f"server {sid} is neither in {old.path} nor in {new.path}"
-        return Problem(files.origin, 0, problem, "remove its file, or add the server to one of them")
-    values = dict.fromkeys(_other_value(files, folder.servers[sid]) for folder in sides)
-    problem = f"the file of server {sid} is not the one in {' or '.join(folder.path for folder in sides)}"
-    right = "give the file that the server runs with, equal to one of these"
-    return Problem(files.origin, 0, f"{problem}: {'; '.join(values)}", right)
-
-
-def _other_value(files: ServerFiles, right: ServerFiles) -> str:
+def different_value(files: ServerFiles, right: ServerFiles) -> str:
+    """The first key with another value in one of two files of a server, with both values."""
     key = _unequal(files, right)[0]
     values = (shown(key, settings(side).get(key)) for side in (files, right))
     value_here, value_there = ("not set" if value is None else repr(value) for value in values)

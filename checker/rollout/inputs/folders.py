@@ -199,15 +199,10 @@ def state_of(
     working: WayOfWorking | None = None,
     leader: Sid | None = None,
     hosts: PodHosts | None = None,
-    together: bool = True,
 ) -> Folder:
-    """The state with these files. Raises ConfigError for a file that ZooKeeper refuses.
-
-    `together`: all files must name the same members, and each member must have one.
-    """
+    """The state with these files. Raises ConfigError for a file that ZooKeeper refuses, or different members."""
     servers = collected(text.parsed for text in texts)
-    if together:
-        check_together(servers, shared=False)
+    check_together(servers, shared=False)
     sentences = (*taken, *([working.sentence] if working and working.sentence else []))
     return Folder(path, {files.sid: files for files in servers}, sentences, working, leader, hosts)
 
@@ -333,17 +328,13 @@ class _ConfigFile(NamedTuple):
     by_myid: bool = False
 
 
-def read_folder(path: Path, *, together: bool = True) -> Folder:
-    """The files of all servers of a folder. Raises ConfigError.
-
-    `together`: they must have the same members; else each may have its own, as during a roll-out.
-    """
+def read_folder(path: Path) -> Folder:
+    """The files of all servers of a folder. Raises ConfigError."""
     layout = _layout(path)
     parts = collected(partial(_server_files, file) for file in layout)
     servers = sorted((files for part in parts for files in part), key=lambda files: files.sid)
     shared = layout[0].sid is None
-    if together:
-        check_together(servers, shared=shared)
+    check_together(servers, shared=shared)
     sentences = [f"{file.path} for server {file.sid} (by {file.because})" for file in layout]
     if shared:
         sentences = [f"{layout[0].path} for all its members ({', '.join(str(files.sid) for files in servers)})"]

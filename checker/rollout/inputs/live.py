@@ -66,10 +66,12 @@ class Silence(Enum):
 
     UNKNOWN_HOST = "unknown host"
     TIMEOUT = "no answer in time"
+    REFUSED = "nothing listens there"
     UNREACHABLE = "unreachable"
     NOT_LISTED = "the word is not in the whitelist"
     NOT_SERVING = "it runs and does not serve"
     ENDED = "the connection ended without an answer"
+    STANDALONE = "it runs standalone, and states no members"
     STRANGER = "no answer of a member of an ensemble"
 
 
@@ -155,26 +157,22 @@ def is_path(path: Path) -> bool:
         raise input_error(on_a_line(str(path)[:80]), "no file can have this name", right) from None
 
 
-def read_live(text: str, *, together: bool = True) -> Folder:
-    """The state of a live ensemble. Raises ConfigError.
-
-    `together`: all servers must have the same membership; else each may have its own, as during a roll-out.
-    """
+def read_live(text: str) -> Folder:
+    """The state of a live ensemble. Raises ConfigError."""
     servers = collected(answer.result for answer in _answers(text, _server))
     for server, twin in ((server, twin) for twin, server in combinations(servers, 2) if server.sid == twin.sid):
         problem = f"it answers as server {server.sid}, as {twin.address} does"
         right = "name the address of each server itself, not that of a load balancer"
         raise input_error(server.address, problem, right)
     leader = _leader(servers)
-    if together:
-        _check_members(servers, text)
+    _check_members(servers, text)
     sentences = [
         f"{server.address} is server {server.sid}, {server.mode}, release {server.release}; id and members are those of"
         " `conf`"
         for server in sorted(servers, key=lambda server: server.sid)
     ]
     sentences.append(f"of the keys of a zoo.cfg `conf` states {', '.join(FILE_KEYS)} and the members: see what differs")
-    return state_of(text, texts_of(servers), sentences, leader=leader, together=together)
+    return state_of(text, texts_of(servers), sentences, leader=leader)
 
 
 def texts_of(servers: Iterable[LiveServer]) -> list[ServerText]:
@@ -232,7 +230,8 @@ def _word(address: Address, word: str, request: str = "") -> str:
         raise NoAnswerError(Silence.TIMEOUT, name, f"no answer to {word} within {SECONDS:.0f} s", again) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise NoAnswerError(Silence.UNREACHABLE, name, f"it cannot be reached: {reason}", again) from None
+        silence = Silence.REFUSED if isinstance(error, ConnectionRefusedError) else Silence.UNREACHABLE
+        raise NoAnswerError(silence, name, f"it cannot be reached: {reason}", again) from None
     if NOT_LISTED in answer:
         right = "add conf and srvr to 4lw.commands.whitelist of this server, or give the zoo.cfg files in a folder"
         problem = f"the server does not execute {word}: it is not in its whitelist"
@@ -282,7 +281,7 @@ def _server(address: Address) -> LiveServer:
         raise _stranger(address, conf)
     if not membered:
         problem = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"
-        raise NoAnswerError(Silence.STRANGER, name, problem, "give its zoo.cfg in a folder")
+        raise NoAnswerError(Silence.STANDALONE, name, problem, "give its zoo.cfg in a folder")
     membership = tuple(line.strip() for line in tail.splitlines() if "=" in line)
     zxid = re.search(r"^Zxid: 0x([0-9a-f]{1,16})\s*$", srvr, re.MULTILINE)
     return LiveServer(

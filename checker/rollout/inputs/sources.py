@@ -44,14 +44,11 @@ OPERATORS = {
 """The resources of operators: the kind, the group of its `apiVersion`, and the reader."""
 
 
-def read_input(text: str, *, together: bool = True) -> Folder:
-    """The state that an input describes. Raises ConfigError.
-
-    `together`: all servers must have the same members; else each may have its own, as during a roll-out.
-    """
+def read_input(text: str) -> Folder:
+    """The state that an input describes. Raises ConfigError."""
     path = Path(text)
     if not is_path(path) and is_live(text):
-        return read_live(text, together=together)
+        return read_live(text)
     # A stream is read once, from its beginning to its end: a pipe, a terminal, or an input of this process.
     if is_path(path) and not path.is_dir() and (path.parent in STREAMS or not path.is_file()):
         return _of_stream(path)
@@ -64,7 +61,7 @@ def read_input(text: str, *, together: bool = True) -> Folder:
         if files := sorted(file for file in path.iterdir() if file.suffix in YAML and file.is_file()):
             return _of_documents([part for file in files for part in documents_in(read_raw(file), str(file))], path)
         check_folder(path, TEXTS)
-    return read_folder(path, together=together)
+    return read_folder(path)
 
 
 def _of_stream(path: Path) -> Folder:

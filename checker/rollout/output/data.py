@@ -45,7 +45,7 @@ FORMS: Mapping[type, str] = {
     Evidence: "verdict=outcome",
     Failure: "step=number server=step.sid new old service=serves",
     Folder: "folder=path voters=view.voters observers=view.observers taken warnings working leader",
-    Interruption: "folder=path applied taken",
+    Interruption: "folder=path applied taken unseen looking unstated",
     OrderProof: "stages conditions",
     Plan: "verdict verdict_with_disks=outcome_with_disks exit_code seconds before=request.old after=request.new "
     "now=request.now differences=direct.stage.differences notes left_out orders_tried=tried how=request.way remedies "

@@ -290,9 +290,13 @@ OF_RECONFIG = (
     "a joiner that has not activated its configuration, and whether all servers serve in the end. Its defects are "
     "those of 3.9.5; other releases were not measured."
 )
+ASSUMED = (
+    "The present state: it is assumed that all servers that run follow one leader and have equal data when the "
+    "roll-out begins. `python -m checker diagnose` shows whether they do."
+)
 BEFORE_NOW = (
-    "The time before the interruption: the ensemble is taken as healthy now, with one leader, equal data, and each "
-    "server running with the file in the folder. If two servers lead now, compare their data first."
+    "What the answers, disks and logs of the servers do not show of the present state. A key that an answer does not "
+    "state is read from the given file: the one with which the server was started."
 )
 MEANINGS = {
     "proved": "by these files, any servers that may elect a leader include one with every acknowledged write.",
@@ -310,8 +314,8 @@ MEANINGS = {
 
 def _limits(plan: Plan) -> list[str]:
     """The limits of all answers of a plan, and the words that it uses."""
-    before = () if plan.request.now is None else (BEFORE_NOW,)
-    limits = (*before, *NOT_COVERED, *((OF_RECONFIG,) if plan.reconfig_route is not None else ()))
+    before = ASSUMED if plan.request.now is None else BEFORE_NOW
+    limits = (before, *NOT_COVERED, *((OF_RECONFIG,) if plan.reconfig_route is not None else ()))
     lines = ["## What is not covered, and words used here", "", *(f"- {limit}" for limit in limits), ""]
     return [*lines, *(f"- **{word}**: {meaning}" for word, meaning in MEANINGS.items())]
 

@@ -288,6 +288,7 @@ def notes(plan: Plan) -> list[str]:
 
 
 def _verdicts(plan: Plan) -> Iterator[str]:
+    yield from (f"**Not known**: {reason_words(gap)}." for _, gap in plan.direct.facts_of_now())
     by_restarts = plan.reconfig_route is None and any(_steps(part) for part in plan.advised)
     if by_restarts and plan.outcome is SafetyVerdict.SAFE:
         yield _basis(plan.advised)
@@ -346,7 +347,7 @@ def _problem(part: PlanRoute, name: str) -> Iterator[str]:
                 number, step = next(p for p in enumerate(result.spec.steps, start=1) if p[1].sid == result.stuck)
                 where = f"after step {number}, {step}, {who_looks(result.looking)} LOOKING"
             yield f"{name} comes to a stop: {where}. No acknowledged write is lost."
-        case SafetyVerdict.OPEN:
+        case SafetyVerdict.OPEN if not any(part.facts_of_now()):  # which is told once
             for reason, dangers in _open(part).items():
                 yield f"{name} is not decided ({reason}). Not excluded: {', or '.join(dict.fromkeys(dangers))}."
     if part.outcome in (SafetyVerdict.OPEN, SafetyVerdict.SAFE) and any(order.vain for order in part.orders):

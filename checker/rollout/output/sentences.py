@@ -55,6 +55,14 @@ REASONS = {
     ),
     Reason.NOT_DURABLE: "with the new value of {} a server can lose what it has acknowledged",
     Reason.NOT_MODELLED: "the roll-out changes, or may change, {}, which is not modelled",
+    Reason.UNSEEN: (
+        "nothing shows whether {} run now. Name their client ports (HOST:PORT) with `--now`, and with `--down` what "
+        "stays stopped"
+    ),
+    Reason.UNSTATED_FILE: (
+        "nothing shows with which file {} run: their answers do not state the keys that differ. Give the folder of "
+        "the files with which they were started, too"
+    ),
     Reason.OBSERVER_COUNTED: (
         "an observer acknowledges without a log, and the leader counts it as a voter. Restart a promoted server first, "
         "a demoted server last"
