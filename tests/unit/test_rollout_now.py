@@ -216,7 +216,7 @@ UNFIT: dict[str, tuple[Answers, str]] = {
     ),
     "a server looks for a leader": ({**HERE, 1: LOOKING}, "server 1 runs and finds no leader, and its file does not"),
     "no server has a leader": (dict.fromkeys(THREE, LOOKING), "server 1 runs and finds no leader"),
-    "only one server runs": ({1: LOOKING, 2: None, 3: None}, "this state: no-quorum. No quorum "),
+    "only one server runs": ({1: LOOKING, 2: None, 3: None}, "this state: no-quorum. "),
     "two servers lead": (
         {**HERE, 1: serves(1, THREE, "leader")},
         "this state: two-leaders. Servers 1, 3 lead at the",
