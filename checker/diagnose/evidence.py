@@ -33,7 +33,7 @@ from checker.diagnose.messages import LogEvidence, read_log
 from checker.recover.evidence import paired
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import NUMBERED, ServerFiles, dynamic_text, text_of
-from checker.rollout.inputs.live import LiveServer, NoAnswerError, answers_of, is_live, is_path, texts_of
+from checker.rollout.inputs.live import LiveServer, NoAnswerError, Silence, answers_of, is_live, is_path, texts_of
 from checker.rollout.inputs.sources import YAML
 from refimpl.disk.files import VERSION_DIRECTORY
 from refimpl.disk.survey import MYID, DiskSurvey, survey
@@ -259,15 +259,38 @@ def _of_file(path: Path, *, alone: bool = False) -> Iterator[ServerEvidence]:
 # Addresses.
 
 
+def _address(answer: LiveServer | NoAnswerError) -> str:
+    return answer.address if isinstance(answer, LiveServer) else answer.problems[0].file
+
+
+def _united(answers: Iterable[LiveServer | NoAnswerError]) -> list[LiveServer | NoAnswerError]:
+    """The answers, those of one server at its client port and its AdminServer joined; errors are the last."""
+    answers = list(answers)
+    servers = [answer for answer in answers if isinstance(answer, LiveServer)]
+    hosts = {answer.address: answer.address.removeprefix("http://").rpartition(":")[0] for answer in servers}
+    for admin in [server for server in servers if not server.membership]:
+        twins = (one for one in servers if one.membership and one.sid == admin.sid)
+        twin = next((one for one in twins if hosts[one.address] == hosts[admin.address]), None)
+        if twin is not None:
+            servers.remove(admin)
+            figures = {**admin.figures, **twin.figures}
+            more = replace(twin, voting_view=admin.voting_view, follows=admin.follows, figures=figures)
+            servers[servers.index(twin)] = more
+    known = {f"{hosts[server.address]}:{server.settings.get('clientPort')}" for server in servers}
+    errors = [answer for answer in answers if isinstance(answer, NoAnswerError)]
+    unknown = (one for one in errors if one.silence is not Silence.NOT_LISTED or _address(one) not in known)
+    return [*servers, *unknown]
+
+
 def _joined(
     places: Iterable[ServerEvidence], answers: Iterable[LiveServer | NoAnswerError], owners: Mapping[str, Sid]
 ) -> Iterator[ServerEvidence]:
-    answers = list(answers)
+    answers = _united(list(answers))
     stated = (answer for answer in answers if isinstance(answer, LiveServer) and answer.membership)
     texts = {text.origin: text for text in texts_of(stated)}
     servers = _merged(places)
     for answer in answers:
-        address = answer.address if isinstance(answer, LiveServer) else answer.problems[0].file
+        address = _address(answer)
         sid = answer.sid if isinstance(answer, LiveServer) else owners.get(address.lower())
         server = _owner(servers, address, sid)
         if server is None:

@@ -213,7 +213,7 @@ class Situation:
         if not self.was_asked:
             return None
         for leader in self.leaders:
-            view, answer = self.views.get(leader), self.by_sid[leader].answers
+            view, answer = self.views.get(leader, self.common_view), self.by_sid[leader].answers
             if view is not None and view.contains_quorum({*self.serving}):
                 return True
             # The groups and weights of a voting view are not stated, and all its voters are a quorum by any of them.

@@ -53,10 +53,10 @@ def words(**answers: bytes) -> Answer:
     return lambda request: answers.get(request.decode(), b"")
 
 
-def admin(sid: int, mode: str, leader: int, **monitor: int) -> Answer:
+def admin(sid: int, mode: str, leader: int, client_port: int = 2181, **monitor: int) -> Answer:
     voters = {str(one): {"learner_type": "participant"} for one in (1, 2, 3)}
     commands = {
-        "configuration": {"client_port": 2181, "server_id": sid},
+        "configuration": {"client_port": client_port, "server_id": sid},
         "server_stats": {
             "version": "3.9.5-293c, built",
             "server_stats": {"server_state": mode, "last_processed_zxid": 4},
@@ -100,6 +100,25 @@ def test_admin_servers_say_who_leads_whom() -> None:
     assert [line.rpartition("(")[2] for line in also_seen(answer)] == ["5)"]
     assert alone.situation.has_quorum is None
     assert "server 1 names 2 as its leader" in next(state(alone))
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_the_two_ports_of_a_server_are_one_server(is_listed: bool, tmp_path: Path) -> None:
+    """Its client port may state the role alone; its AdminServer then says which server it is."""
+    answer = conf(2, 3) if is_listed else WHITELIST
+    with (
+        listening(words(conf=answer, mntr=WHITELIST, srvr=srvr("leader"))) as client,
+        listening(admin(2, "leader", 2, client_port=int(client.partition(":")[2]))) as at_admin,
+        listening(admin(1, "follower", 2)) as other,
+    ):
+        for sid in (1, 2, 3):
+            (tmp_path / str(sid)).mkdir()
+            lines = "".join(f"server.{one}=10.0.0.{one}:2888:3888\n" for one in (1, 2, 3))
+            (tmp_path / str(sid) / "zoo.cfg").write_text(FILE + lines)
+        situation = diagnosed(tmp_path, f"{client},http://{at_admin},http://{other}").situation
+    assert [server.sid for server in situation.servers] == [1, 2, 3]
+    assert (situation.leaders, situation.serving, situation.has_quorum) == ((2,), (1, 2), True)
+    assert situation.followed == {1: 2, 2: 2}
 
 
 def test_an_admin_server_is_no_input_of_a_roll_out() -> None:
