@@ -29,11 +29,11 @@ _MAPS: dict[str, type[Struct]] = {
 _MAP_OF = {
     key: name for name, entry in _MAPS.items() for key in entry.__struct_fields__ if key not in ("variants", "like")
 }
-"""The map of a scenario in which each key is; "" for the scenario itself."""
+"""The map of a scenario that has the key; "" for the scenario itself."""
 
 
 def requests_of(options: argparse.Namespace) -> list[RunRequest]:
-    """The runs that the command line requests: those in which its variants and defects may have an effect.
+    """The runs that the command line requests. A run that its variants and its release cannot change is left out.
 
     Raises OutputError for options that exclude each other.
     """
@@ -51,7 +51,7 @@ def requests_of(options: argparse.Namespace) -> list[RunRequest]:
             raise OutputError(_with_options(f"--{option}: {error.what}; {error.right}")) from None
     if not jobs:
         raise OutputError("; ".join(refusals))
-    if described and options.nodes == 1:  # a server without peers loses nothing and hears nobody
+    if described and options.nodes == 1:  # a server alone gets no message and loses no peer
         jobs = [replace(job, allowed_silent=job.allowed_silent | job.actions) for job in jobs]
     return [RunRequest(job) for job in jobs]
 

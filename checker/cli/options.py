@@ -109,11 +109,7 @@ def add_exploration(command: argparse.ArgumentParser) -> None:
 def add_limits(command: argparse.ArgumentParser) -> None:
     """Add the options for the engine and the limits of a run."""
     group = command.add_argument_group("the exploration")
-    group.add_argument(
-        "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
-        help="reproduce a known defect or a mutant; may be repeated (see --list-variants)",
-    )  # fmt: skip
-    add_like(group)
+    add_defects(group)
     group.add_argument("--depth", type=between(0, 10**6), metavar="D", help="no further than D steps")
     group.add_argument("--states", type=between(1, 10**10), metavar="S", help="stop after so many states")
     group.add_argument("--time", type=seconds, metavar="T", help="stop after a time, such as 60s or 5m")
@@ -135,8 +131,12 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_like(group: argparse._ActionsContainer) -> None:
-    """Add `--like`, the release whose known defects a run has."""
+def add_defects(group: argparse._ActionsContainer) -> None:
+    """Add `--variant`, a defect of a run, and `--like`, the release whose known defects it has."""
+    group.add_argument(
+        "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
+        help="reproduce a known defect or a mutant; may be repeated (see --list-variants)",
+    )  # fmt: skip
     group.add_argument(
         "--like", type=release, metavar="RELEASE",
         help="reproduce the known defects of a release of ZooKeeper, like 3.8.4 (see list releases)",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checker.cli.ensemble_commands import add_page, serve_page
-from checker.cli.options import add_exploration, add_format, add_like, size, variant, wants_reports, workers
+from checker.cli.options import add_defects, add_exploration, add_format, size, wants_reports, workers
 from checker.command import Command, ExitCode, refused, say, seconds
 from checker.engine.result import MOST_SEED, Limits, Stop
 from checker.user_files import read_trace_text
@@ -98,11 +98,7 @@ REPLAY = Command(_replay_options, _replay)
 
 def _explore_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help=FILES)
-    parser.add_argument(
-        "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
-        help="reproduce a known defect or a mutant; may be repeated",
-    )  # fmt: skip
-    add_like(parser)
+    add_defects(parser)
     parser.add_argument("--trace", type=Path, metavar="FILE", help="begin with a saved trace (ITF)")
     add_page(parser)
 
@@ -186,11 +182,7 @@ def _swarm_options(parser: argparse.ArgumentParser) -> None:
         "--shorten", type=seconds, default=SHORTEN, metavar="T", help="make each run shorter for a time (default: 30)"
     )
     group.add_argument("--walk", type=between(0, MOST_WALKS), metavar="K", help="repeat the walk number K and show it")
-    group.add_argument(
-        "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
-        help="reproduce a known defect or a mutant; may be repeated (see --list-variants)",
-    )  # fmt: skip
-    add_like(group)
+    add_defects(group)
     output = parser.add_argument_group("the output")
     output.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the coverage over time; needs matplotlib")
     output.add_argument("--json", action="store_true", help="a report for machines, on standard output")

@@ -123,7 +123,7 @@ class ServerEntry(msgspec.Struct):
 
 
 class ServersEntry(msgspec.Struct):
-    """Servers 1 to `count`, with files that are made for them: `zoo.cfg`, in which the last `observers` are observers.
+    """Servers 1 to `count` with generated files: `zoo.cfg` has them as voters, and the last `observers` as observers.
 
     The last `late` servers are late, or all of fewer. `established`: a history starts all servers. `other_view` has the
     voters in the file of single servers. `epoch` and `log` are those of every disk.

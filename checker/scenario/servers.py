@@ -56,14 +56,14 @@ def list_servers(scenario: Scenario, document: YamlDocument, files: Files) -> Sc
     stranger = next((sid for sid, voters in entry.other_view.items() if sid not in sids or sid not in voters), None)
     for is_wrong, key, problem, right in (
         (not 1 <= count == entry.count <= MOST, "count", f"{entry.count} servers", f"write one of 1 to {MOST}"),
-        (scenario.file, "count", "the files of such servers are made for them", "leave file out, or list the servers"),
+        ("file" in keys, "count", "the files of such servers are made for them", "leave file out, or list the servers"),
         (
             not 0 <= entry.observers < count, "observers",
             f"{entry.observers} leaves no voter among {count} servers", f"write a number from 0 to {count - 1}",
         ),
         (entry.late < 0, "late", f"{entry.late} servers", "write 0 or more"),
         (
-            entry.established and (entry.late or scenario.history), "established",
+            entry.established and (entry.late or keys.get("history")), "established",
             "it starts all servers, and others start some of them", "leave late and history out",
         ),
         (
@@ -74,7 +74,7 @@ def list_servers(scenario: Scenario, document: YamlDocument, files: Files) -> Sc
         if is_wrong:
             raise document.error(("servers", key), problem, right)
     disk = ServerEntry(epoch=entry.epoch, log=entry.log)
-    _durable(document, disk, ("servers",), leads_and_follows=scenario.protocol == ZAB)  # errors at its own place
+    _durable(document, disk, ("servers",), leads_and_follows=keys.get("protocol") == ZAB)  # errors at their own place
     files.texts["zoo.cfg"] = _zoo_cfg(sids, sids[count - entry.observers :])
     files.texts |= {f"server-{sid}.cfg": _zoo_cfg(voters) for sid, voters in entry.other_view.items()}
     keys["servers"] = {
