@@ -28,7 +28,7 @@ from refimpl.disk.survey import DiskSurvey
 from spec.quorum import Majority, Sid, View
 from spec.txn import epoch_of, format_zxid, make_zxid
 
-MOST_STATES, SECONDS = 4000, 20.0
+MOST_STATES, SECONDS = 4000, 7.0
 """The limits of an exploration; the second one is for a machine that is busy otherwise."""
 MOST_SERVERS = 5
 MOST_TRANSACTIONS = 6
@@ -88,6 +88,10 @@ def explored(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) ->
 def _scenario(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) -> tuple[str, frozenset[int]]:
     """The scenario, and the zxids in it that each leader must have. Raises UnknownStateError."""
     view = _view(situation, doubts)
+    logs = {sid: server.log for sid, server in situation.by_sid.items()}
+    former = {sid: log.former_sid for sid, log in logs.items() if log is not None and log.former_sid is not None}
+    if any(before != sid for sid, before in former.items()):
+        raise UnknownStateError("the id of a disk has changed")
     serving = NextStep(StepKind.WAIT, situation.newest_first(situation.serving), "")
     plan = _plan(view, (serving, *steps))
     started = {action["start"] for action in plan if "start" in action}

@@ -19,6 +19,7 @@ from checker.diagnose import messages
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind
 from checker.diagnose.doubt import WriteFate, sides_text
 from checker.diagnose.evidence import evidence
+from checker.diagnose.explored import explored
 from checker.diagnose.messages import LONGEST, LogKind, read_log
 from checker.diagnose.report import Diagnosis, also_seen, diagnose, text_lines
 from checker.recover.evidence import directories_in
@@ -485,8 +486,11 @@ def test_an_exchange_of_ids_is_taken_back(tmp_path: Path) -> None:
             text = (home / "zoo.cfg").read_text()
             (home / "zoo.cfg").write_text(text.replace("=b:", "=x:").replace("=c:", "=b:").replace("=x:", "=c:"))
     before = (tmp_path / "1" / "zoo.cfg").read_text()
-    (cause,) = (cause for cause in diagnosed(tmp_path).causes if cause.kind is CauseKind.IDS_RENAMED)
+    answer = diagnosed(tmp_path)
+    (cause,) = (cause for cause in answer.causes if cause.kind is CauseKind.IDS_RENAMED)
     assert cause.servers == (2, 3)
+    outcome = explored(answer.situation, answer.doubts, cause.steps)
+    assert outcome is not None and "the id of a disk has changed" in outcome.missing
     assert ends_in_service(cause)
     carry_out(cause.steps)
     for place in (1, 2, 3):
