@@ -298,26 +298,6 @@ def test_a_misspelt_request_is_reported_with_the_nearest_one(request_: str, scen
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
-    [
-        ("create -w /a", "create takes -e and -s"),
-        ("sync -w /a", "sync takes no option"),
-        ("set -v x /a", "like `-v 0`"),
-        ("set -v \u00b2 /a", "like `-v 0`"),
-        ("get", "one absolute path, like /a"),
-        ("", "write one of create"),
-        ("close /a", "write close alone"),
-        ([], "a list of them for a multi"),
-        (["get /a"], "a multi consists of create, set, delete and check"),
-        ({"onee of": ["get /a"]}, "{one of: [get /a, set /a]}"),
-        (7, "write a request like"),
-    ],
-)  # fmt: skip
-def test_an_invalid_request_is_reported_with_an_example(step: Any, said: str, scenarios: Scenarios) -> None:
-    assert said in scenarios.refused(changed(SERVICE, ("service", 1, 0), step), ("service", 1, 0))
-
-
-@pytest.mark.parametrize(
     ("base", "key", "said"),
     [
         (ENSEMBLE, "clocks", "it is a key of scenarios with the key recipe or service"),

@@ -38,34 +38,6 @@ def test_a_list_is_a_multi_and_a_choice_is_a_step_with_several_requests() -> Non
     assert [wording.request(record) for record in script.steps[1]] == ["get /x", "close"]
 
 
-@pytest.mark.parametrize(
-    ("words", "wrong", "right"),
-    [
-        ("fetch /a", "unknown request 'fetch'", "create, get"),
-        ("get -e /a", "get knows no -e", "get takes -w"),
-        ("sync -w /a", "sync knows no -w", "sync takes no option"),
-        ("set -v /a", "set -v /a", "-v is followed by the version"),
-        ("get a", "get a", "one absolute path"),
-        ("get /a /b", "get /a /b", "one absolute path"),
-        ("close /a", "close /a", "close alone"),
-        ("setAcl /a", "setAcl /a", "behind -a"),
-        ("setAcl -a world /a", "setAcl -a world", "-a is followed by an ACL"),
-        ("create -t soon /a", "create -t soon", "time to live in milliseconds"),
-        ("create -c -e /a", "create -c -e", "-c or -e"),
-        ("create -e -t 5 /a", "create -e -t 5", "-t or -e"),
-        (["get /a"], "get /a", "a multi consists of"),
-        (7, "7", "write a request like"),
-        ({"either": ["get /a"]}, "either", "one of"),
-    ],
-)
-def test_what_is_wrong_is_named_with_what_would_be_right(words: Any, wrong: str, right: str) -> None:
-    with pytest.raises(RequestError) as raised:
-        script_of([words])
-
-    assert wrong in raised.value.wrong
-    assert right in raised.value.right
-
-
 def test_a_client_that_waits_for_no_answer_at_all_asks_nothing() -> None:
     with pytest.raises(RequestError, match="at least 1"):
         script_of(["get /a"], pipeline=0)
