@@ -35,7 +35,7 @@ class EvidenceKind(Enum):
 class Reason(Enum):
     """The reason for an answer. `checker.rollout.output.sentences` has the sentence for each."""
 
-    PROVED = "proved"  # by z3, for any order
+    PROVED = "proved"  # by the quorums, for any order
     PROVED_IN_ORDER = "proved in order"  # by the theorem about roll-outs, for the orders of the plan
     UNCHANGED = "unchanged"  # no step changes a configuration as it is modelled
     EXPLORED = "explored"  # by the runs, finished or not

@@ -84,7 +84,7 @@ def condition_between(done: Sequence[Stage], stage: Stage, down: frozenset[Sid] 
 def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
     """The proof of an order; None if the theorem does not apply, or its premise does not hold.
 
-    Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
+    Raises checker.symbolic.disjoint.UndecidedError if the comparison is given up.
     """
     changed = {step.sid for step in steps}
     excluded = stage.standalone or stage.gossips or stage.looking

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-- z3 first. Where quorums meet and no configuration changes as it is modelled, no run is made. Where a proof answers
+- Quorums first. Where they meet and no configuration changes as it is modelled, no run is made. Where a proof answers
   the questions about leaders and commits, they are explored only if the request demands it.
 - Where quorums of the direct change may be disjoint, stages come first: a proof covers each of them. If they are safe,
   one order of the direct change is searched for a violation, which is the reason for the stages. Where a server runs

@@ -1,11 +1,11 @@
 """The verdicts on one stage of a roll-out, derived from a proof about quorums and from runs.
 
-z3 is asked about every two views that servers have at the same time in a stage, and about each with itself. Where all
-quorums meet, that is proved for any order of restarts and any faults.
+The quorums of every two views that servers have at the same time in a stage are compared, and those of each view. Where
+all of them meet, that is proved for any order of restarts and any faults.
 
 Rules of this module:
 
-- An answer is UNSAFE if a run found a violation. It is SAFE if z3 has proved that quorums meet (leaders and commits),
+- An answer is UNSAFE if a run found a violation. It is SAFE if it is proved that quorums meet (leaders and commits),
   or if every run that it depends on was exhausted; else it is OPEN. A proof is shown with the runs.
 - A run depends on the steps that it follows. If the run that settled these steps was not finished, or was not made, no
   answer that needs it is SAFE.
@@ -46,7 +46,7 @@ from spec.quorum import Sid, View
 
 @dataclass(frozen=True)
 class ViewPair:
-    """Two states of a stage, or one twice, and two disjoint quorums; None if z3 has proved that all quorums meet."""
+    """Two states of a stage, or one twice, and two disjoint quorums; None if it is proved that all quorums meet."""
 
     old: str
     new: str
@@ -56,7 +56,7 @@ class ViewPair:
 def pairs_of(stage: Stage) -> tuple[ViewPair, ...]:
     """Every two views that servers have during a stage.
 
-    Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
+    Raises checker.symbolic.disjoint.UndecidedError if the comparison is given up.
     """
     poll()
     views: dict[str, View] = {stage.old.label: stage.old.view} if stage.remaining else {}
@@ -119,7 +119,7 @@ class PlanRoute:
 
     @property
     def quorums_meet(self) -> bool:
-        """Whether z3 has proved that every two quorums meet."""
+        """Whether it is proved that every two quorums meet."""
         return all(pair.disjoint is None for pair in self.pairs)
 
     @property
@@ -328,5 +328,5 @@ class PlanRoute:
 
 
 def too_large(stage: Stage) -> bool:
-    """Whether a stage has too many servers to be explored, so that z3 alone speaks of it."""
+    """Whether a stage has too many servers to be explored, so that the quorums alone speak of it."""
     return len(stage.sids) > LARGEST

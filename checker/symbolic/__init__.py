@@ -1,11 +1,10 @@
-"""Questions that the solver z3 answers without exploration: whether quorums meet, and why; whether there is a best
-vote.
+"""Questions that are answered without exploration: whether quorums meet, and why; whether there is a best vote.
 
 Rules this package keeps:
 
 - An answer is a value that names its witnesses: two disjoint quorums, the numbers that refute a claim, or a cycle.
 - The solver's "unsatisfiable" is trusted, its "satisfiable" is checked: every witness is evaluated by `spec` again.
-- z3 takes a while to load. Importing this package or `report` does not load it; the first question does.
+- z3 takes a while to load, and need not be installed. `disjoint` and `report` do without it; the proofs load it.
 
 `disjoint` compares two given views, `proofs` covers any number of servers, and `vote_order` any votes; `report` words
 the answer for the user. The package `zab` proves the safety of an abstract Zab.

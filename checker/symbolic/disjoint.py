@@ -1,18 +1,18 @@
-"""Finds two disjoint quorums, one of each of two views, or proves that there are none.
+"""Finds two disjoint quorums, one of each of two views, or shows that there are none.
 
 This question decides the safety of a configuration change. Servers that still use the old file and servers that use the
 new one are safe together iff every quorum of the one meets every quorum of the other.
 
 Rules this module keeps:
 
-- Each voter is a 0/1 integer for each view, and the sum over both views is at most 1. The solver's linear arithmetic
-  refutes such sums of integers immediately; with plain booleans they would be a pigeonhole problem.
-- z3's plain arithmetic core is used. Its default tactics turn such sums into clauses, and its optimiser searches them.
-  Both fail to finish on ensembles of fifty servers, which this core refutes in a moment.
-- The first query only asks whether there is an answer; the smallest answer is searched for only if there is one.
+- The search is exhaustive. Servers that are in the same group of each view, with the same weights, are of one kind:
+  only their number in each quorum matters. The search decides about one kind after the other. Of all decisions that
+  leave the same question to the later kinds, it keeps the best.
+- A majority is one group in which each voter weighs 1.
+- A search with more than `MOST_STATES` such questions ends undecided. Two views of 255 servers have some hundreds.
 - The witnesses are checked with `View.contains_quorum` before they are returned.
 
-Source: the definitions in `spec.quorum`, translated clause by clause.
+Source: the definitions in `spec.quorum`. The tests compare the answers with those of z3 and of enumeration.
 
 The theorems about roll-outs speak of any stages. Their premise on quorums and roles is decided here, exactly, for the
 views and the running servers of one roll-out (`disjoint_stages`). What is not decided: that the operator keeps the rule
@@ -20,19 +20,21 @@ views and the running servers of one roll-out (`disjoint_stages`). What is not d
 None is not yet a proof that the roll-out is safe.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from itertools import accumulate
+from math import inf
+from typing import NamedTuple, TypeAlias
 
 import msgspec
-import z3
 
-from spec.quorum import Hierarchical, Majority, QuorumSystem, Sid, View
+from checker.execution import poll
+from spec.quorum import Majority, Sid, View
 from spec.quorum.systems import java_half
 
-Chosen: TypeAlias = Mapping[Sid, z3.ArithRef]
-"""The variable of each voter of a view: 1 if the voter belongs to the quorum, 0 if not."""
+MOST_STATES = 200_000
 
 
 class DisjointQuorums(msgspec.Struct, frozen=True):
@@ -48,97 +50,186 @@ class DisjointQuorums(msgspec.Struct, frozen=True):
 
 
 class UndecidedError(RuntimeError):
-    """The solver gave up without an answer, or its answer failed the check."""
+    """The search was given up, or its answer failed the check."""
+
+
+class _Place(NamedTuple):
+    """The group of a server in a view, and its weight there. The group -1 is that of servers without a vote."""
+
+    group: int = -1
+    weight: int = 0
+
+
+WON, LOST = inf, -inf
+_Side: TypeAlias = tuple[float | int | None, ...] | None
+"""A quorum in the making: the weight of its members in each group, None without members, `WON` or `LOST`.
+
+The whole is None once it has won enough groups.
+"""
+_State: TypeAlias = tuple[_Side, _Side]
+
+
+class _Choice(NamedTuple):
+    """The best way to a state: its cost, the state before, and the number of servers that join each quorum."""
+
+    cost: int
+    before: _State
+    joined: tuple[int, int]
+
+
+class _Rule:
+    """The quorums of a view: in more than `exceeded` of the groups, more than `halves` of the weight."""
+
+    def __init__(self, view: View, running: frozenset[Sid] | None) -> None:
+        quorums = view.quorums
+        majority = isinstance(quorums, Majority)
+        groups = ((tuple(quorums.members), len(quorums.members)),) if majority else quorums.totals()
+        self.exceeded = 0 if majority else quorums.groups_to_exceed()
+        self.halves = [java_half(total) for _, total in groups]
+        self.places = {
+            sid: _Place(group, quorums.weight(sid))
+            for group, (servers, _) in enumerate(groups)
+            for sid in sorted(view.voters.intersection(servers))
+            if running is None or sid in running
+        }
+
+    def settled(self, side: _Side, potential: Mapping[int, int]) -> Iterator[_Side]:
+        """Yield the quorum with every group decided that later servers cannot change; nothing if it cannot be won.
+
+        `potential` is the weight that later servers can add, for each group that has any.
+        """
+        if side is None or sum(value == WON for value in side) > self.exceeded:
+            yield None
+            return
+        values = tuple(
+            LOST if value != WON and not self._is_open(group, value or 0, potential) else value
+            for group, value in enumerate(side)
+        )
+        if sum(value != LOST for value in values) > self.exceeded:
+            yield values
+
+    def _is_open(self, group: int, weight: float, potential: Mapping[int, int]) -> bool:
+        return group in potential and weight + potential[group] > self.halves[group]
+
+    def joined(self, side: _Side, place: _Place, most: int) -> Iterator[tuple[int, _Side]]:
+        """Yield each useful number of servers from one place that join, and the quorum with them."""
+        yield 0, side
+        group, weight = place
+        value = LOST if side is None or group < 0 else side[group]
+        if side is None or value in (WON, LOST):
+            return
+        # A member whose weight is not positive is useful only as the first one, in a group with a negative total.
+        for count in range(1, (most if weight > 0 else min(most, int(value is None))) + 1):
+            total = (value or 0) + count * weight
+            is_won = total > self.halves[group]
+            yield count, (*side[:group], WON if is_won else total, *side[group + 1 :])
+            if is_won:
+                return
+
+
+class _Options(dict[_Side, list[tuple[int, _Side]]]):
+    """What servers of one kind can do for a quorum in the making: how many join, and the quorum then."""
+
+    def __init__(self, rule: _Rule, place: _Place, most: int, potential: Mapping[int, int]) -> None:
+        super().__init__()
+        self._rule, self._place, self._most, self._potential = rule, place, most, potential
+
+    def __missing__(self, side: _Side) -> list[tuple[int, _Side]]:
+        self[side] = [
+            (count, settled)
+            for count, joined in self._rule.joined(side, self._place, self._most)
+            for settled in self._rule.settled(joined, self._potential)
+        ]
+        return self[side]
 
 
 @lru_cache(maxsize=4096)
 def disjoint_quorums(a: View, b: View, running: frozenset[Sid] | None = None) -> DisjointQuorums | None:
-    """The smallest pair of disjoint quorums; None is a proof that every two quorums meet.
+    """The smallest pair of disjoint quorums; None means that every two quorums meet.
 
     With `running`, only quorums all of whose servers run are considered.
     Smallest means fewest servers together. Of several smallest pairs, the one whose quorum of `a` has the lowest ids is
-    taken, so the answer is the same in every run. Raises UndecidedError if the solver gives up.
+    taken, so the answer is the same in every run. Raises UndecidedError if the search is given up.
     """
-    in_a, in_b = _choice(a, "a"), _choice(b, "b")
-    constraints = [
-        *_zero_or_one(in_a),
-        *_zero_or_one(in_b),
-        *(in_a[sid] + in_b[sid] <= 1 for sid in in_a.keys() & in_b.keys()),
-        _is_quorum(a.quorums, in_a),
-        _is_quorum(b.quorums, in_b),
-    ]
-    if running is not None:
-        constraints += [v == 0 for chosen in (in_a, in_b) for sid, v in chosen.items() if sid not in running]
-    solver = z3.SimpleSolver()
-    solver.add(*constraints)
-    if not _satisfiable(solver):
-        return None
-    return _confirmed(a, b, _smallest(solver, in_a, in_b))
+    rules = _Rule(a, running), _Rule(b, running)
+    kinds = _kinds(rules)
+    costs = _Costs(rules)
+    states: dict[_State, _Choice] = {((None,) * len(rules[0].halves), (None,) * len(rules[1].halves)): _START}
+    layers = []
+    for position, (places, servers) in enumerate(kinds):
+        poll()
+        options = [
+            _Options(rules[which], places[which], len(servers), _potential(kinds[position + 1 :], which))
+            for which in (0, 1)
+        ]
+        cost_of = costs.of(servers)
+        layer: dict[_State, _Choice] = {}
+        for state, choice in states.items():
+            for in_a, left in options[0][state[0]]:
+                for in_b, right in options[1][state[1]]:
+                    if in_a + in_b <= len(servers):
+                        cost = choice.cost + cost_of(in_a, in_b)
+                        if (known := layer.get((left, right))) is None or cost < known.cost:
+                            layer[left, right] = _Choice(cost, state, (in_a, in_b))
+        if len(layer) > MOST_STATES:
+            raise UndecidedError("not decided whether the quorums meet: the weights leave too many cases")
+        layers.append(layer)
+        states = layer
+    return _confirmed(a, b, _pair(kinds, layers)) if (None, None) in states else None
 
 
-def _satisfiable(solver: z3.Solver, *assumed: z3.BoolRef) -> bool:
-    answer = solver.check(*assumed)
-    if answer == z3.unknown:
-        raise UndecidedError(f"z3 could not decide whether the quorums meet: {solver.reason_unknown()}")
-    return bool(answer == z3.sat)
+_START = _Choice(0, (None, None), (0, 0))
 
 
-def _choice(view: View, name: str) -> dict[Sid, z3.ArithRef]:
-    return {sid: z3.Int(f"{name}{sid}") for sid in sorted(view.voters)}
+def _kinds(rules: tuple[_Rule, _Rule]) -> list[tuple[tuple[_Place, _Place], list[Sid]]]:
+    """The servers by their places in both views. Those of a group follow each other, so that it is soon decided."""
+    kinds = defaultdict(list)
+    for sid in sorted(rules[0].places.keys() | rules[1].places.keys()):
+        kinds[rules[0].places.get(sid, _Place()), rules[1].places.get(sid, _Place())].append(sid)
+    return sorted(kinds.items())
 
 
-def _zero_or_one(chosen: Chosen) -> list[z3.BoolRef]:
-    return [z3.And(variable >= 0, variable <= 1) for variable in chosen.values()]
+def _potential(kinds: Sequence[tuple[tuple[_Place, _Place], list[Sid]]], which: int) -> dict[int, int]:
+    potential: dict[int, int] = defaultdict(int)
+    for places, servers in kinds:
+        group, weight = places[which]
+        potential[group] += max(weight, 0) * len(servers)
+    return potential
 
 
-def _is_quorum(quorums: QuorumSystem, chosen: Chosen) -> z3.BoolRef:
-    if isinstance(quorums, Majority):
-        return _total(chosen) >= quorums.quorum_size
-    won = [z3.If(_wins(quorums, group, total, chosen), 1, 0) for group, total in quorums.totals()]
-    return z3.Sum(won) > quorums.groups_to_exceed()
+class _Costs:
+    """Costs whose least sum belongs to the answer: a server costs much, and a low id saves a little."""
+
+    def __init__(self, rules: tuple[_Rule, _Rule]) -> None:
+        voters = [(which, sid) for which, rule in enumerate(rules) for sid in sorted(rule.places)]
+        self._server = 1 << len(voters)
+        self._saved = {voter: 1 << place for place, voter in enumerate(reversed(voters))}
+
+    def of(self, servers: Sequence[Sid]) -> Callable[[int, int], int]:
+        """The cost of a kind, if its first servers join the quorum of a, and the next ones that of b."""
+        saved_a, saved_b = (
+            list(accumulate((self._saved.get((which, sid), 0) for sid in servers), initial=0)) for which in (0, 1)
+        )
+        return lambda in_a, in_b: (in_a + in_b) * self._server - saved_a[in_a] - saved_b[in_a + in_b] + saved_b[in_a]
 
 
-def _wins(quorums: Hierarchical, group: tuple[Sid, ...], total: int, chosen: Chosen) -> z3.BoolRef:
-    """The condition that the chosen voters of a group have more than half of its weight, and that there is at least
-    one.
-    """
-    present = {sid: chosen[sid] for sid in group if sid in chosen}
-    weight = z3.Sum([quorums.weight(sid) * variable for sid, variable in present.items()])
-    return z3.And(_total(present) >= 1, weight > java_half(total))
-
-
-def _total(chosen: Chosen) -> z3.ArithRef:
-    return z3.Sum(list(chosen.values()))
-
-
-def _smallest(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
-    """The smallest pair, for constraints that are known to have a solution."""
-    total = _total(in_a) + _total(in_b)
-    pair = _read(solver, in_a, in_b)
-    while _satisfiable(solver, total < pair.size):
-        pair = _read(solver, in_a, in_b)
-    solver.add(total == pair.size)
-    # Then each server in ascending order belongs to the quorum if it can.
-    for variable in (*in_a.values(), *in_b.values()):
-        solver.add(variable == int(_satisfiable(solver, variable == 1)))
-    _satisfiable(solver)
-    return _read(solver, in_a, in_b)
-
-
-def _read(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
-    model = solver.model()
-
-    def members(chosen: Chosen) -> frozenset[Sid]:
-        sids = (sid for sid, v in chosen.items() if model.eval(v, model_completion=True).as_long() == 1)
-        return frozenset(sids)
-
-    return DisjointQuorums(members(in_a), members(in_b))
+def _pair(
+    kinds: Sequence[tuple[tuple[_Place, _Place], list[Sid]]], layers: Sequence[Mapping[_State, _Choice]]
+) -> DisjointQuorums:
+    """The pair that the choices lead to, read from the end."""
+    left, right = set[Sid](), set[Sid]()
+    state: _State = (None, None)
+    for (_, servers), layer in zip(reversed(kinds), reversed(layers), strict=True):
+        _, state, (in_a, in_b) = layer[state]
+        left.update(servers[:in_a])
+        right.update(servers[in_a : in_a + in_b])
+    return DisjointQuorums(frozenset(left), frozenset(right))
 
 
 def _confirmed(a: View, b: View, pair: DisjointQuorums) -> DisjointQuorums:
     """The pair, after the specification has confirmed it. Raises UndecidedError otherwise."""
     if pair.a & pair.b or not a.contains_quorum(pair.a) or not b.contains_quorum(pair.b):
-        raise UndecidedError(f"z3's answer {pair} is not a pair of disjoint quorums: the translation is wrong")
+        raise UndecidedError(f"{pair} is not a pair of disjoint quorums: the translation is wrong")
     return pair
 
 
@@ -170,7 +261,7 @@ def failed_premise(stages: Sequence[RunningView]) -> FailedPremise | None:
     If all servers run from the first stage on, this is the premise `STAGED`. That no role changes is sufficient for
     counting voters only, and not necessary: an observer that restarts before all others is not counted either.
     Raises ValueError if a server stops running, since the theorem's servers are started once, and
-    checker.symbolic.disjoint.UndecidedError if z3 gives up.
+    checker.symbolic.disjoint.UndecidedError if the search is given up.
     """
     changed = _changed_role(stages)
     disjoint = disjoint_stages(stages)

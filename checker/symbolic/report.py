@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from checker.symbolic.disjoint import DisjointQuorums, UndecidedError, disjoint_quorums
 from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Hierarchical, Majority, Sid, View
@@ -27,8 +28,6 @@ from spec.text import on_a_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from checker.symbolic.disjoint import DisjointQuorums
 
 MEET, BAD_COMMAND, DISJOINT, UNDECIDED, BAD_CONFIGURATION = 0, 2, 12, 20, 151
 
@@ -60,8 +59,6 @@ def quorums_command(paths: Sequence[Path]) -> QuorumReport:
     configs, problems = _read_all(paths)
     if problems:
         return _bad_configuration(problems)
-    from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
-
     try:
         pairs = compare(configs)
     except UndecidedError as error:
@@ -77,9 +74,6 @@ def quorums_command(paths: Sequence[Path]) -> QuorumReport:
 
 def compare(configs: Sequence[Config]) -> list[ConfigPair]:
     """Compare each configuration with itself, and then each two of them."""
-    # z3 is slow to load, so invalid files are reported before the import.
-    from checker.symbolic.disjoint import disjoint_quorums  # noqa: PLC0415
-
     couples = [*((config, config) for config in configs), *combinations(configs, 2)]
     return [ConfigPair(a, b, disjoint_quorums(a.view, b.view)) for a, b in couples]
 

@@ -67,7 +67,7 @@ def test_a_proof_carries_what_was_not_explored_and_says_so() -> None:
     made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, True): SafetyVerdict.OPEN})
     answer = made.answer(Question.COMMITS, faulty=True)
     assert answer.outcome is SafetyVerdict.SAFE
-    assert answer_sentence(answer) == "proved by z3; 1 run, 100 states, not explored to the end"
+    assert answer_sentence(answer) == "proved by the quorums; 1 run, 100 states, not explored to the end"
 
 
 def test_a_violation_outweighs_a_proof() -> None:

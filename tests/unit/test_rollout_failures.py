@@ -228,7 +228,7 @@ def test_every_form_of_the_answer_has_the_states() -> None:
     assert {each["going_back"]["verdict"] for each in order["failures"]} == {"safe"}
     text = markdown(made)
     assert "go on: safe. Or undo the steps backwards with the old files (waits: `--explain`): safe." in text
-    proved = "safe: proved by z3 | safe: proved by z3"
+    proved = "safe: proved by the quorums | safe: proved by the quorums"
     assert f"| 2\\. restart 2 | yes | {proved} | restart 2, stop 4 |" in text
 
 

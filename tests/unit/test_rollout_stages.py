@@ -44,7 +44,7 @@ def test_voters_come_and_go_one_by_one(
     sides = [whole(before, after).old, *(stage.new for stage in stages)] if stages else []
     for one, other in pairwise(sides):
         assert len(one.view.voters ^ other.view.voters) == 1
-    for stage in stages:  # z3 agrees with the arithmetic of two majorities
+    for stage in stages:  # the search agrees with the arithmetic of two majorities
         meet = stage.old.view.quorums, stage.new.view.quorums
         size = sum(each.quorum_size for each in meet)  # type: ignore[union-attr]
         assert size > len(stage.old.view.voters | stage.new.view.voters)

@@ -125,7 +125,7 @@ def test_merges_below_the_bound_are_followed_at_once(tmp_path: Path) -> None:
 
 
 def test_many_servers_are_judged_in_seconds(tmp_path: Path) -> None:
-    """255 servers took more than 100 seconds; z3 alone speaks of them."""
+    """255 servers took more than 100 seconds; the quorums alone speak of them."""
     (tmp_path / "kafka.yaml").write_text(KAFKA.replace("replicas: 3", "replicas: 255"))
     state = read_input(str(tmp_path / "kafka.yaml"))
     begun = time.process_time()

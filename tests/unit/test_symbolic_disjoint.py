@@ -1,13 +1,16 @@
-"""Two views and their disjoint quorums: a growing ensemble, and brute force compared with the solver."""
+"""Two views and their disjoint quorums: a growing ensemble, and brute force and z3 compared with the search."""
 
 from itertools import product
 
 import pytest
+import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
-from spec.quorum import View, hierarchical_view, majority_view
+from checker.symbolic import disjoint
+from checker.symbolic.disjoint import DisjointQuorums, UndecidedError, disjoint_quorums
+from spec.quorum import Sid, View, hierarchical_view, majority_view
+from spec.quorum.systems import Majority, java_half
 from tests.support.quorums import minimal_quorums
 
 
@@ -90,7 +93,7 @@ def small_views(draw: st.DrawFn) -> View:
 
 @settings(deadline=None, max_examples=150)
 @given(small_views(), small_views())
-def test_the_solver_finds_what_enumeration_finds(a: View, b: View) -> None:
+def test_the_search_finds_what_enumeration_finds(a: View, b: View) -> None:
     pairs = product(minimal_quorums(a), minimal_quorums(b))
     sizes = [len(left) + len(right) for left, right in pairs if not left & right]
     found = disjoint_quorums(a, b)
@@ -99,3 +102,75 @@ def test_the_solver_finds_what_enumeration_finds(a: View, b: View) -> None:
         assert not found.a & found.b
         assert a.contains_quorum(found.a)
         assert b.contains_quorum(found.b)
+
+
+@st.composite
+def larger_views(draw: st.DrawFn) -> View:
+    """Draw up to nine voters of twelve servers; most weights are 1."""
+    servers = draw(st.lists(st.integers(1, 12), unique=True, max_size=9))
+    if draw(st.booleans()):
+        return majority_view(servers)
+    groups: dict[int, list[int]] = {}
+    for sid in servers:
+        groups.setdefault(draw(st.integers(1, 4)), []).append(sid)
+    return hierarchical_view(groups, {sid: draw(st.sampled_from((1, 1, 1, 2, 3, 0, -1))) for sid in servers})
+
+
+def members_by_z3(a: View, b: View, running: frozenset[Sid]) -> list[frozenset[Sid]] | None:
+    """The smallest pair of disjoint quorums, with the lowest ids in the first, by a solver for linear arithmetic."""
+    sides = [{sid: z3.Int(f"{name}{sid}") for sid in sorted(view.voters)} for name, view in (("a", a), ("b", b))]
+    solver = z3.SimpleSolver()
+    for view, side in zip((a, b), sides, strict=True):
+        solver.add(*(z3.And(joins >= 0, joins <= int(sid in running)) for sid, joins in side.items()))
+        quorums = view.quorums
+        if isinstance(quorums, Majority):
+            solver.add(z3.Sum(list(side.values())) >= quorums.quorum_size)
+            continue
+        won = []
+        for servers, total in quorums.totals():
+            present = [sid for sid in servers if sid in side]
+            weight = z3.Sum([quorums.weight(sid) * side[sid] for sid in present])
+            wins = z3.And(z3.Sum([side[sid] for sid in present]) >= 1, weight > java_half(total))
+            won.append(z3.If(wins, 1, 0))
+        solver.add(z3.Sum(won) > quorums.groups_to_exceed())
+    solver.add(*(sides[0][sid] + sides[1][sid] <= 1 for sid in a.voters & b.voters))
+    joining = [joins for side in sides for joins in side.values()]
+    size = next((n for n in range(len(joining) + 1) if solver.check(z3.Sum(joining) == n) == z3.sat), None)
+    if size is None:
+        return None
+    solver.add(z3.Sum(joining) == size)
+    for joins in joining:
+        solver.add(joins == int(solver.check(joins == 1) == z3.sat))
+    solver.check()
+    model = solver.model()
+    return [frozenset(sid for sid, joins in side.items() if model[joins].as_long()) for side in sides]
+
+
+@settings(deadline=None, max_examples=60)
+@given(larger_views(), larger_views(), st.sets(st.integers(1, 12), min_size=6))
+def test_the_search_finds_the_very_pair_that_z3_finds(a: View, b: View, running: set[int]) -> None:
+    found = disjoint_quorums(a, b, frozenset(running))
+    assert (None if found is None else [found.a, found.b]) == members_by_z3(a, b, frozenset(running))
+
+
+@pytest.mark.parametrize(("size", "first"), [(255, 86), (51, 2), (9, 2)])
+def test_large_majorities_follow_arithmetic(size: int, first: int) -> None:
+    """Quorums of n voters each, of which n - first + 1 are shared, can be disjoint iff both fit in all the servers."""
+    other = majority_view(range(first, first + size))
+    found = disjoint_quorums(of(size), other)
+    assert (found is not None) == (2 * (size // 2 + 1) <= size + first - 1)
+    assert found is None or (len(found.a), len(found.b)) == (size // 2 + 1, size // 2 + 1)
+
+
+def test_groups_that_cross_those_of_the_other_view_are_compared_too() -> None:
+    rows = {row: tuple(range(4 * row + 1, 4 * row + 5)) for row in range(4)}
+    columns = {column: tuple(range(column + 1, 17, 4)) for column in range(4)}
+    found = disjoint_quorums(hierarchical_view(rows), hierarchical_view(columns))
+    assert found is None  # three rows and three columns of three servers each need 18 servers, and there are 16
+
+
+def test_a_search_with_too_many_cases_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disjoint, "MOST_STATES", 3)
+    rows = hierarchical_view({row: tuple(range(4 * row + 101, 4 * row + 105)) for row in range(4)})
+    with pytest.raises(UndecidedError, match="not decided whether the quorums meet"):
+        disjoint_quorums(rows, of(116))

@@ -33,12 +33,10 @@ PROMISE = (
     "3.9.5. Two faults are a lost connection with one more fault, unless two were asked for."
 )
 QUORUMS_MEET = (
-    "every quorum before a command meets every quorum after it (proved by z3). No theorem is about `reconfig`, so the "
+    "every quorum before a command meets every quorum after it (proved). No theorem is about `reconfig`, so the "
     "verdict rests on the runs."
 )
-QUORUMS_APART = (
-    "{} may decide by the members before it, {} by those after it, and these have no server in common (found by z3)."
-)
+QUORUMS_APART = "{} may decide by the members before it, {} by those after it, and these have no server in common."
 JOINER = "an empty disk (`dataDir` and `dataLogDir`) but for `myid`, and with this `dynamicConfigFile`"
 CHECK = "**Check before the next command**: all print the same version, and the last joiner is a member. If not, wait."
 HAND_OVER = (
@@ -179,7 +177,7 @@ def _address(command: MembershipCommand, sid: Sid) -> str:
 
 
 def _quorums(route: RouteAnswer) -> Iterator[str]:
-    """What z3 says of the quorums before and after the commands of a route."""
+    """What is said of the quorums before and after the commands of a route."""
     apart = [command.disjoint for command in route.commands if command.disjoint is not None]
     sentences = [] if apart else [QUORUMS_MEET]
     sentences += [QUORUMS_APART.format(set_text(disjoint.a), set_text(disjoint.b)) for disjoint in apart]

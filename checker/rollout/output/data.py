@@ -27,7 +27,7 @@ from checker.rollout.route_verdict import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.symbolic.disjoint import DisjointQuorums, RunningView
-from checker.symbolic.zab.premises import Premise
+from checker.symbolic.premise import Premise
 from checker.traces.formats import FORMATS
 from checker.user_files import make_folder, slug, write
 from spec.quorum import View

@@ -152,7 +152,7 @@ def _releases(plan: Plan) -> list[str]:
 
 
 def _states(plan: Plan) -> list[str]:
-    """The two states, where they were read, and what z3 says of their quorums."""
+    """The two states, where they were read, and how their quorums compare."""
     lines = ["## The two states, and the quick answer", ""]
     for label, folder in (("before", plan.request.old), ("after", plan.request.new)):
         lines.append(f"- **{label}**: {view_text(folder.view)}")
@@ -180,7 +180,7 @@ ENOUGH = (
     "disk is lost and every server keeps its address. A server that is an observer by its own file acknowledges "
     "without a log, and is counted by a leader whose file has it as a voter."
 )
-"""Why it is enough that quorums meet. That they do is proved by z3; this sentence is Zab's own argument."""
+"""Why it is enough that quorums meet: Zab's own argument. That those of the given files meet is proved."""
 
 
 def _differences(plan: Plan) -> list[str]:
@@ -217,7 +217,7 @@ def _order_proofs(plan: Plan) -> list[str]:
         met = ", ".join(f"{number} and {number + 1}" for number in range(len(rows) - 1))
         lines += ["", f"**{order_words(order)}**, if server {order.leader} leads when it begins:", ""]
         lines += [*table(("stage", "begins with", "quorums", "servers that run"), rows), ""]
-        lines += [f"Of one stage, and of the stages {met}: every two quorums of running servers meet (z3)."]
+        lines += [f"Of one stage, and of the stages {met}: every two quorums of running servers meet."]
     return ["## The proof of the order", "", THEOREM, *lines] if lines else []
 
 
@@ -236,7 +236,7 @@ def _what_was_checked(plan: Plan) -> list[str]:
     """The table of all runs, and their bounds."""
     lines = ["## What was checked", ""]
     if not plan.runs:
-        return [*lines, "z3 has compared the quorums. No run was made."]
+        return [*lines, "The quorums were compared. No run was made."]
     lines += ["| stage | question | faults | leads when it begins | result | states | depth | s |"]
     lines += ["| --- | --- | --- | --- | --- | ---: | ---: | ---: |"]
     rows: dict[tuple[str, str], tuple[list[str], RunResult]] = {}

@@ -26,7 +26,7 @@ from checker.rollout.stages import Stage
 from spec.quorum import Sid
 
 REASONS = {
-    Reason.PROVED: "proved by z3",
+    Reason.PROVED: "proved by the quorums",
     Reason.PROVED_IN_ORDER: (
         "proved for any faults, by the theorem about roll-outs, if the conditions of the steps are kept"
     ),

@@ -193,7 +193,7 @@ def leaders_of(command: MembershipCommand) -> tuple[Sid, ...]:
 class CommandAnswer:
     """A command with its runs, by their budgets of faults.
 
-    `disjoint` are quorums before and after it that do not meet; None if z3 has proved that all of them meet.
+    `disjoint` are quorums before and after it that do not meet; None if all of them meet.
     """
 
     command: MembershipCommand
@@ -249,7 +249,7 @@ class RouteAnswer:
 
     @property
     def quorums_meet(self) -> bool:
-        """Whether z3 has proved for each command that every quorum before it meets every quorum after it."""
+        """Whether it is proved for each command that every quorum before it meets every quorum after it."""
         return all(command.disjoint is None for command in self.commands)
 
     @property

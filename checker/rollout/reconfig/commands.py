@@ -87,9 +87,9 @@ class MembershipCommand:
 
     @property
     def disjoint(self) -> DisjointQuorums | None:
-        """Two disjoint quorums, one before and one after the command; None if z3 proves that all of them meet.
+        """Two disjoint quorums, one before and one after the command; None if all of them meet.
 
-        Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
+        Raises checker.symbolic.disjoint.UndecidedError if the comparison is given up.
         """
         return disjoint_quorums(self.before, self.after)
 

@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import z3
 
+from checker.symbolic.premise import Premise
 from checker.symbolic.zab import premises
 from checker.symbolic.zab.actions import ACTIONS, ZabAction, ZabStep
 from checker.symbolic.zab.invariant import THEOREMS, NamedClause, clauses
-from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.system import AbstractZab, Formula, Term, Universe, ZabState
 
 FIRST_STATE, IMPLICATION, ELECTION = "first state", "theorems", "election"

@@ -24,8 +24,8 @@ from typing import NamedTuple, TypeAlias
 
 from z3 import And, Implies, Not, Or
 
+from checker.symbolic.premise import Premise
 from checker.symbolic.zab import premises, rollout
-from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.system import AbstractZab, Formula, Symbol, ZabState
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 import z3
 
+from checker.symbolic.premise import Premise
 from checker.symbolic.zab import premises
 from checker.symbolic.zab.actions import ZabAction
 from checker.symbolic.zab.conditions import (
@@ -35,7 +36,6 @@ from checker.symbolic.zab.conditions import (
     taken,
 )
 from checker.symbolic.zab.invariant import THEOREMS, clauses
-from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.system import SIGNATURES, AbstractZab, Formula, Symbol, Term, Universe, ZabState
 
 Goal: TypeAlias = Callable[[AbstractZab, ZabState], Formula]
