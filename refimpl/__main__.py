@@ -23,7 +23,7 @@ from spec.text import excerpt
 
 logger = logging.getLogger("quorate.server")
 
-EXIT_STOPPED, EXIT_FAILED, EXIT_BAD_CONFIG = 0, 1, 151
+EXIT_STOPPED, EXIT_FAILED, EXIT_COMMAND_LINE, EXIT_BAD_CONFIG = 0, 1, 2, 151
 
 
 def arguments(argv: Sequence[str] | None, program: str) -> argparse.Namespace:
@@ -47,7 +47,11 @@ def main(argv: Sequence[str] | None = None, program: str = "python -m refimpl") 
     if words[:1] == ["demo"]:
         return demo.main(words[1:], f"{program} demo")
     if words[:1] == ["simulate"]:
-        from simulation import command  # noqa: PLC0415 - a server needs neither it nor the checker
+        try:
+            from simulation import command  # noqa: PLC0415 - a server needs neither it nor the checker
+        except ModuleNotFoundError:
+            sys.stderr.write("error: the simulation is not part of the node alone; install all of Quorate\n")
+            return EXIT_COMMAND_LINE
 
         return command.main(words[1:], f"{program} simulate")
     options = arguments(words, program)

@@ -5,11 +5,15 @@ program under a name that is not this distribution's.
 """
 
 from collections.abc import Mapping
+from shlex import quote
 
 DISTRIBUTION = "zk-quorate"
 """The name on an index. The program is called Quorate, and so is another one there."""
+NODE = "zk-quorate-node"
+"""The distribution of the node alone."""
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "proofs": ("z3-solver>=4.13",),
     "fast": ("uvloop>=0.19",),
     "recipes": ("kazoo>=2.10",),
     "plots": ("matplotlib>=3.8",),
@@ -17,7 +21,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 }
 """What each extra of the distribution installs."""
 
-NAMES = {"z3": "z3-solver", "llvmlite": "numba"}
+NAMES = {"z3": "z3-solver"}
 """The package of a module that has another name."""
 
 
@@ -25,7 +29,6 @@ def needed(module: str | None, why: str = "this command") -> str | None:
     """Return the message that a missing module is needed, with the way to install it; None for a module of no extra."""
     package = NAMES.get(top := (module or "").partition(".")[0], top)
     for requirements in EXTRAS.values():
-        for requirement in requirements:
-            if requirement.partition(">")[0] == package:
-                return f"{why} needs {package}, which is not installed: pip install '{requirement}'"
+        if package in (requirement.partition(">")[0] for requirement in requirements):
+            return f"{why} needs {package}, which is not installed: pip install {' '.join(map(quote, requirements))}"
     return None

@@ -203,7 +203,7 @@ def _judged(values: tuple[Any, ...], fact: Any, outcome: Outcome) -> Answer:
     del outcome
     if not isinstance(fact, AbstractSteps):
         return TRIVIAL
-    from checker.refinement.judgement import judge, shown  # noqa: PLC0415 (it loads z3)
+    from checker.refinement.judgement import judge, shown  # noqa: PLC0415 (it loads z3 where that is installed)
 
     history: History = values[0]
     broken = judge(history.reigns, fact).broken

@@ -96,7 +96,7 @@ def remedies(stage: Stage, disks: Disks, down: frozenset[Sid], *, quorums_meet: 
     """The safe ways for the servers with such disks. None without a quorum of the others, which has all writes.
 
     - A server that returns when all other voters have every committed write is in no quorum without one of these.
-    - A server whose id is removed is in no quorum, and a new id never acknowledged anything. The quorums compare the
+    - A server whose id is removed is in no quorum, and a new id never acknowledged anything. Compared are the
       quorums before the removal, after it, and with one new id. Only majorities are compared.
 
     Raises checker.symbolic.disjoint.UndecidedError.

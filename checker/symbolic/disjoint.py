@@ -82,9 +82,11 @@ class _Rule:
 
     def __init__(self, view: View, running: frozenset[Sid] | None) -> None:
         quorums = view.quorums
-        majority = isinstance(quorums, Majority)
-        groups = ((tuple(quorums.members), len(quorums.members)),) if majority else quorums.totals()
-        self.exceeded = 0 if majority else quorums.groups_to_exceed()
+        groups: tuple[tuple[tuple[Sid, ...], int], ...]
+        if isinstance(quorums, Majority):
+            groups, self.exceeded = ((tuple(quorums.members), len(quorums.members)),), 0
+        else:
+            groups, self.exceeded = quorums.totals(), quorums.groups_to_exceed()
         self.halves = [java_half(total) for _, total in groups]
         self.places = {
             sid: _Place(group, quorums.weight(sid))

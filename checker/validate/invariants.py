@@ -301,7 +301,7 @@ class JournalRefinement:
         steps = abstract_steps(before, event, after, effects)
         if steps is None:
             return ()
-        from checker.refinement.judgement import judged_step  # noqa: PLC0415 (it loads z3)
+        from checker.refinement.judgement import judged_step  # noqa: PLC0415 (it loads z3 where that is installed)
 
         self.count.premise += 1
         self._raise_floor(max(settled, known_from(before.durable) - 1, known_from(after.durable) - 1))

@@ -31,7 +31,7 @@ from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import ServerStatistics
 from refimpl.system import system
 from refimpl.tree import ROOT_AGAIN
-from spec.packages import DISTRIBUTION
+from spec.packages import DISTRIBUTION, NODE
 
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
@@ -282,13 +282,17 @@ def _full(connection: Connection) -> str:
     )
 
 
+def _installed(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
 @cache
 def version_text() -> str:
     """Return ZooKeeper's version, then this package's, then its installation time; tools parse the beginning."""
-    try:
-        ours = version(DISTRIBUTION)
-    except PackageNotFoundError:
-        ours = "unknown"
+    ours = next(filter(None, map(_installed, (DISTRIBUTION, NODE))), "unknown")
     built = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(Path(__file__).stat().st_mtime))
     return f"{COMPATIBLE}-quorate-{ours}, built on {built}"
 

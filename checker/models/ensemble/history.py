@@ -216,7 +216,7 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
             absent = tuple((server, each.txn) for each in history.committed if each.txn not in txns)
             return replace(history, begun_without=(*history.begun_without, *absent)) if absent else history
         case AbstractSteps() if HistoryPart.REIGNS in kept:
-            from checker.refinement.judgement import judge  # noqa: PLC0415 (it loads z3)
+            from checker.refinement.judgement import judge  # noqa: PLC0415 (it loads z3 where that is installed)
 
             return replace(history, reigns=judge(history.reigns, fact).reigns)
         case ViewCommitted(epoch=epoch, view=view) if HistoryPart.VIEWS in kept:

@@ -14,12 +14,14 @@ evaluated in one finite state.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-import z3
-
 from checker.symbolic.zab.system import AbstractZab, Formula, Symbol, Term, ZabState
+
+with suppress(ModuleNotFoundError):  # the refinement needs it not, and each proof imports it itself
+    import z3
 
 
 def _operands(given: tuple[Formula, ...]) -> list[Formula]:

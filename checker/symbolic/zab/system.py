@@ -23,9 +23,11 @@ Quantifiers over the sorts are over any number of elements, or over a few:
 
 import itertools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-import z3
+with suppress(ModuleNotFoundError):  # the refinement needs it not, and each proof imports it itself
+    import z3
 
 Formula: TypeAlias = Any
 """A Boolean term of z3, which has no type annotations."""
