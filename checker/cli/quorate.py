@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from checker.command import ExitCode, refused, say
+from checker.command import ExitCode, open_closed_streams, refused, say, unread_output_discarded
 from checker.command_table import ENTRIES, GROUPS, Entry
 from spec.packages import needed
 
@@ -26,6 +26,13 @@ MAINS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: that of this process), and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    open_closed_streams()
+    with unread_output_discarded():
+        return _answer(words)
+    return int(ExitCode.PASSED)  # the reader closed the stream before the end
+
+
+def _answer(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         say(help_text())
         return int(ExitCode.PASSED)

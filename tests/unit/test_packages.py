@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+import yaml
 
 from spec.packages import DISTRIBUTION, EXTRAS, needed
 from tests.support.command_line import cli
@@ -57,6 +58,11 @@ def test_the_extras_are_those_of_the_project() -> None:
     assert PROJECT["name"] == DISTRIBUTION
     extras = {name: tuple(needs) for name, needs in PROJECT["optional-dependencies"].items() if name != "test"}
     assert extras == EXTRAS
+
+
+def test_the_citation_is_that_of_the_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert (str(cited["version"]), cited["license"]) == (PROJECT["version"], PROJECT["license"])
 
 
 def test_the_tests_need_every_extra() -> None:

@@ -56,6 +56,12 @@ def test_the_help_is_shown_on_request_and_without_a_command(words: tuple[str, ..
     assert quorate(*words) == Ended(0, help_text() + "\n", "")
 
 
+def test_a_reader_may_stop_before_the_end_of_the_help() -> None:
+    line = f"{sys.executable} -c 'from checker.cli.quorate import main; import sys; sys.exit(main())' --help"
+    done = subprocess.run(f"{line} | head -1", shell=True, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("usage: quorate COMMAND ...\n", "")
+
+
 def test_no_name_stands_twice() -> None:
     assert len(ENTRIES) == sum(map(len, GROUPS.values()))
 
