@@ -30,7 +30,6 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from checker.execution import poll
 from spec.quorum import Majority, Sid, View
 from spec.quorum.systems import java_half
 
@@ -53,7 +52,7 @@ class UndecidedError(RuntimeError):
     """The search was given up, or its answer failed the check."""
 
 
-class _Place(NamedTuple):
+class _Seat(NamedTuple):
     """The group of a server in a view, and its weight there. The group -1 is that of servers without a vote."""
 
     group: int = -1
@@ -89,7 +88,7 @@ class _Rule:
             groups, self.exceeded = quorums.totals(), quorums.groups_to_exceed()
         self.halves = [java_half(total) for _, total in groups]
         self.places = {
-            sid: _Place(group, quorums.weight(sid))
+            sid: _Seat(group, quorums.weight(sid))
             for group, (servers, _) in enumerate(groups)
             for sid in sorted(view.voters.intersection(servers))
             if running is None or sid in running
@@ -113,7 +112,7 @@ class _Rule:
     def _is_open(self, group: int, weight: float, potential: Mapping[int, int]) -> bool:
         return group in potential and weight + potential[group] > self.halves[group]
 
-    def joined(self, side: _Side, place: _Place, most: int) -> Iterator[tuple[int, _Side]]:
+    def joined(self, side: _Side, place: _Seat, most: int) -> Iterator[tuple[int, _Side]]:
         """Yield each useful number of servers from one place that join, and the quorum with them."""
         yield 0, side
         group, weight = place
@@ -132,7 +131,7 @@ class _Rule:
 class _Options(dict[_Side, list[tuple[int, _Side]]]):
     """What servers of one kind can do for a quorum in the making: how many join, and the quorum then."""
 
-    def __init__(self, rule: _Rule, place: _Place, most: int, potential: Mapping[int, int]) -> None:
+    def __init__(self, rule: _Rule, place: _Seat, most: int, potential: Mapping[int, int]) -> None:
         super().__init__()
         self._rule, self._place, self._most, self._potential = rule, place, most, potential
 
@@ -159,7 +158,6 @@ def disjoint_quorums(a: View, b: View, running: frozenset[Sid] | None = None) ->
     states: dict[_State, _Choice] = {((None,) * len(rules[0].halves), (None,) * len(rules[1].halves)): _START}
     layers = []
     for position, (places, servers) in enumerate(kinds):
-        poll()
         options = [
             _Options(rules[which], places[which], len(servers), _potential(kinds[position + 1 :], which))
             for which in (0, 1)
@@ -183,15 +181,15 @@ def disjoint_quorums(a: View, b: View, running: frozenset[Sid] | None = None) ->
 _START = _Choice(0, (None, None), (0, 0))
 
 
-def _kinds(rules: tuple[_Rule, _Rule]) -> list[tuple[tuple[_Place, _Place], list[Sid]]]:
+def _kinds(rules: tuple[_Rule, _Rule]) -> list[tuple[tuple[_Seat, _Seat], list[Sid]]]:
     """The servers by their places in both views. Those of a group follow each other, so that it is soon decided."""
     kinds = defaultdict(list)
     for sid in sorted(rules[0].places.keys() | rules[1].places.keys()):
-        kinds[rules[0].places.get(sid, _Place()), rules[1].places.get(sid, _Place())].append(sid)
+        kinds[rules[0].places.get(sid, _Seat()), rules[1].places.get(sid, _Seat())].append(sid)
     return sorted(kinds.items())
 
 
-def _potential(kinds: Sequence[tuple[tuple[_Place, _Place], list[Sid]]], which: int) -> dict[int, int]:
+def _potential(kinds: Sequence[tuple[tuple[_Seat, _Seat], list[Sid]]], which: int) -> dict[int, int]:
     potential: dict[int, int] = defaultdict(int)
     for places, servers in kinds:
         group, weight = places[which]
@@ -216,7 +214,7 @@ class _Costs:
 
 
 def _pair(
-    kinds: Sequence[tuple[tuple[_Place, _Place], list[Sid]]], layers: Sequence[Mapping[_State, _Choice]]
+    kinds: Sequence[tuple[tuple[_Seat, _Seat], list[Sid]]], layers: Sequence[Mapping[_State, _Choice]]
 ) -> DisjointQuorums:
     """The pair that the choices lead to, read from the end."""
     left, right = set[Sid](), set[Sid]()
