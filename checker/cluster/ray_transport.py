@@ -28,6 +28,7 @@ import psutil
 
 from checker.cluster.search_part import SearchPart
 from checker.engine.model import ModelError
+from checker.engine.process import Interrupts
 from checker.engine.search import PartLostError
 from spec.packages import needed
 from spec.text import required_integer
@@ -94,12 +95,13 @@ def connected(where: RayPlace) -> Iterator[ModuleType]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = installed()
     is_own = not ray.is_initialized()
-    if is_own:
-        try:
-            ray.init(address=where.address, log_to_driver=False, logging_level="ERROR")
-        except Exception as error:
-            raise _unreachable(where.address, error) from None
     try:
+        if is_own:
+            try:
+                with Interrupts():  # as below
+                    ray.init(address=where.address, log_to_driver=False, logging_level="ERROR")
+            except Exception as error:
+                raise _unreachable(where.address, error) from None
         yield ray
     finally:
         if is_own:
@@ -116,17 +118,18 @@ def _started(where: RayPlace) -> Iterator[ModuleType]:
         if ray.is_initialized():
             raise ModelError("Ray is already started in this process; name its address: ray:auto")
         try:
-            ray.init(
-                num_cpus=where.processes or os.cpu_count() or 1,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level="ERROR",
-                object_store_memory=max(100 << 20, min(STORE, psutil.virtual_memory().available // 4)),
-                _temp_dir=folder,
-            )
+            with Interrupts():  # one inside Ray's start would end this process by a segmentation fault
+                ray.init(
+                    num_cpus=where.processes or os.cpu_count() or 1,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    object_store_memory=max(100 << 20, min(STORE, psutil.virtual_memory().available // 4)),
+                    _temp_dir=folder,
+                )
         except Exception as error:
             raise ModelError(f"Ray does not start on this machine: {_first_line(error)}") from error
-        try:
+        else:
             yield ray
         finally:
             ray.shutdown()

@@ -142,7 +142,7 @@ def test_steps_count_in_a_resumed_search_and_after_a_lost_part(tmp_path: Path) -
     search.explore(model, Limits(depth=2), checkpoint=Checkpoint(tmp_path / "kept"))
     resumed = search.explore(model, checkpoint=Checkpoint(tmp_path / "kept", resume=True))
     with small_rounds(divided=1):
-        lost, transport = search_in_parts(model, parts=1, folder=tmp_path / "parts", losses={12: 0})
+        lost, transport = search_in_parts(model, parts=1, files=tmp_path / "parts", losses={12: 0})
     assert transport.lost == 1
     assert any("continued from depth" in line for line in lost.workers)
     for explored in (resumed, lost):
