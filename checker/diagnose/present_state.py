@@ -1,15 +1,15 @@
-"""The state from which an interrupted roll-out goes on: the diagnosis of its ensemble, or the refusal that it demands.
+"""Reads the present state of an interrupted roll-out by a diagnosis, or refuses to plan from it.
 
 Rules of this module:
 
-- A server is seen if it answers, or if nothing listens at its address. Files, disks and logs alone do not show what
-  runs now, so their servers are `unseen`, and no answer about the rest is SAFE.
-- The answer of a server says with which file it runs: a new file may have been copied without a restart. Where it
-  states no key that differs, the file in the folder of the server decides. Without one the server is `unstated`.
-- A cause of the diagnosis refuses the plan, unless the mixture of old and new files is the cause. So does a server that
-  is silent although it has to run, or looks for a leader although its own file has a quorum that serves. A server that
-  finds none by its file is part of the state.
-- A server to add, or to remove, whose address is silent because nothing listens there does not run.
+- A server is seen if it answers, or if nothing listens at its address. Files, disks and logs do not prove that it runs
+  now. The other servers are `unseen`, and the plan is then not SAFE.
+- An answer decides which file a server runs with, because a new file may wait for a restart. An answer does not state
+  every key. The file in the folder decides about the others. Without a folder the server is `unstated`.
+- A cause of the diagnosis refuses the plan, unless old files beside new ones explain it. So does a silent server that
+  has to run, and one that looks for a leader although its file has a quorum that serves. A server that finds no leader
+  by its file is a part of the state.
+- A server to add or to remove does not run if nothing listens at its address.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from spec.quorum import Sid
 from spec.text import on_a_line
 
 EXPLAINED = frozenset({CauseKind.OLD_FILE, CauseKind.RECONFIG_MIXED})
-"""The causes that a roll-out under way has by itself: servers with old files beside servers with new ones."""
+"""Old files beside new ones explain these causes."""
 NO_STATE = frozenset({Silence.NOT_LISTED, Silence.ENDED})
-"""The silences of servers that may run and serve."""
+"""A server may serve in spite of these."""
 
 
 def present_state(inputs: Sequence[str], old: Folder, new: Folder, down: frozenset[Sid] = frozenset()) -> Interruption:
-    """The state of a roll-out from one state to another, of which the inputs are evidence; `down` do not run.
+    """Read the present state of a roll-out between two states; the servers in `down` do not run.
 
     Raises ConfigError for a server with a third file, and UnfitStateError where the ensemble must be mended first.
     """
@@ -75,7 +75,7 @@ def _owners(*folders: Folder) -> dict[str, Sid]:
 
 @dataclass(frozen=True)
 class _Present:
-    """What a diagnosis says of each server of a roll-out."""
+    """The servers of a roll-out, by a diagnosis."""
 
     inputs: tuple[str, ...]
     diagnosis: Diagnosis
@@ -117,7 +117,7 @@ class _Present:
         return False if sid in self.down or silence is Silence.REFUSED else None
 
     def _files(self, sid: Sid) -> ServerFiles | None:
-        """The files with which a server runs, or may run; None if it has none, or none is known, or it does not run."""
+        """The files of a server that may run; None if they are unknown, or it does not run."""
         server = self._evidence(sid)
         if server is None or (sid not in self.lasting and self._runs(sid) is False and sid not in self.down):
             return None
@@ -126,7 +126,7 @@ class _Present:
         return None if server.files is server.running else server.files
 
     def _fits_both(self, sid: Sid) -> bool:
-        """Whether the answer of a server fits its old and its new file, although these differ."""
+        """Whether an answer fits two different files of its server."""
         running = server.running if (server := self._evidence(sid)) is not None else None
         if running is None or sid not in self.lasting:
             return False
@@ -135,12 +135,12 @@ class _Present:
 
     @cached_property
     def unseen(self) -> frozenset[Sid]:
-        """The servers of which nothing shows whether they run."""
+        """Servers without an answer, and without a closed port."""
         return frozenset(sid for sid in self.sids if self._runs(sid) is None)
 
     @cached_property
     def unstated(self) -> frozenset[Sid]:
-        """The servers whose answers fit both files, although these differ in a key that counts; no file is given."""
+        """Servers without a folder whose answers fit both files, where an important key differs."""
         unknown = (sid for sid in self.lasting if self._fits_both(sid) and self._files(sid) is None)
         return frozenset(sid for sid in unknown if not same_effect(self.old.servers[sid], self.new.servers[sid]))
 
@@ -151,7 +151,7 @@ class _Present:
 
     @cached_property
     def looking(self) -> frozenset[Sid]:
-        """The servers that run and do not serve; all that run where no leader is known to have a quorum."""
+        """Running servers that do not serve; all running servers, if no leader has a quorum."""
         situation = self.diagnosis.situation
         running = frozenset(
             sid for sid in self.sids if self._runs(sid) and self._silence(sid) is not Silence.STANDALONE
@@ -161,7 +161,7 @@ class _Present:
     # Mistakes of the inputs.
 
     def problems(self) -> Iterator[Problem]:
-        """The servers whose file is neither the old nor the new one."""
+        """Third files, and missing ones, as problems."""
         for sid in self.sids:
             server = self._evidence(sid)
             given = {} if server is None else {id(files): files for files in (server.running, server.files) if files}
@@ -208,7 +208,7 @@ class _Present:
                 yield Problem(self._path, 0, f"{problem}{evidence}", self._diagnose)
 
     def faults(self) -> Iterator[Problem]:
-        """The servers that do not do what the roll-out needs of them; the silent ones first."""
+        """Silent servers first, then servers without a leader, as problems."""
         for fault in (self._silent_fault, self._fault):
             for sid in self.sids:
                 if what := fault(sid):
@@ -236,7 +236,7 @@ class _Present:
         return live.address if live is not None else self._path
 
     def _finds_none(self, server: ServerEvidence) -> bool:
-        """Whether a server finds no leader by its own file: those that serve are no quorum in it."""
+        """Whether its own file keeps a server from a leader: no quorum of that file serves."""
         serving = frozenset(self.diagnosis.situation.serving) - self.looking
         if serving:
             return server.view is None or not server.view.contains_quorum(serving)

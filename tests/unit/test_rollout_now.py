@@ -1,7 +1,7 @@
-"""The state from which a roll-out goes on is that of a diagnosis: no server is taken as healthy.
+"""A roll-out goes on from the state of a diagnosis, and takes no server as healthy.
 
-The incidents are those of `test_diagnose.py`, captured on real servers. The other states are canned answers of servers
-(`tests/support/live_answers.py`) beside files that the tests write.
+Real servers gave the incidents, as in `test_diagnose.py`. Canned answers (`tests/support/live_answers.py`) and written
+files make the other states.
 """
 
 import json
@@ -112,7 +112,7 @@ def test_no_roll_out_goes_on_from_a_real_incident(tmp_path: Path, name: str, gro
     assert f"`python -m checker diagnose {incident}` says what is safe now" in ended.err
 
 
-# Evidence of each server.
+# The evidence.
 
 
 def test_servers_that_answer_are_the_state(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_the_plan_goes_on_where_it_was_interrupted(tmp_path: Path, done: tuple[S
     }
 
 
-# States that refuse a plan.
+# Refused states.
 
 Answers = Mapping[Sid, Mapping[str, str] | None]
 HERE = {sid: serves(sid, THREE, "leader" if sid == 3 else "follower") for sid in THREE}
@@ -256,7 +256,7 @@ def test_a_restore_in_a_log_refuses_the_plan_whatever_the_servers_answer(tmp_pat
             _ = given.state
 
 
-# Inputs that say too little.
+# Incomplete inputs.
 
 
 def test_a_silent_address_of_no_server_is_an_error(tmp_path: Path) -> None:

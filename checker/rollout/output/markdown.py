@@ -82,8 +82,8 @@ def _verdicts(plan: Plan) -> list[str]:
 
 FAILURES = ("step that fails", "service without it", "going on", "going back", "to go back")
 STAYS_LOOKING = (
-    "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
-    "the next step without waiting, unless a check stands before it: that is safe too (proved)."
+    "One exception to touching no other server: if a server runs and stays LOOKING while others serve, as happens when "
+    "another one crashes at the same time, do the next step without waiting, unless a check stands before it (proved)."
 )
 
 
