@@ -17,7 +17,7 @@ what is tested and why the answer is right. Two spaces and a dollar sign begin a
   With `ENGINE=finds-nothing` or `ENGINE=finishes-nothing` the planner explores nothing, and every run ends so (with
   `ENGINE=finishes-commands` those about `reconfig` find nothing, and no other is finished): the sentences of an answer
   rest on its verdicts, not on the runs. `STDOUT=terminal` makes standard output a terminal.
-- What differs between runs (times, memory) is printed as `...`.
+- What differs between runs (times, limits) is printed as `...`; the row about memory is left out.
 
 The session runs in a folder of its own, which also shows the folders of the checkout. `pytest --rewrite-transcripts`
 writes the actual output into the files. A transcript proves nothing: read the diff as a reviewer. A verdict or an exit
@@ -72,6 +72,8 @@ VOLATILE = (
     re.compile(r"(?<= \| )()[\d.]+ m?s(?= \|$)"),
 )
 """The parts of a report that differ between runs."""
+ABSENT = re.compile(r"  memory  +\d")
+"""A row of a report that is there only if the process grew."""
 LEFT_OUT = "..."
 INDENT = "  "
 COMMAND = re.compile(r"((?:[A-Z_]+=\S+ )*)(python -m (?:checker|refimpl)|quorate)\b(.*?)((?: \|| >).*)?", re.DOTALL)
@@ -88,7 +90,7 @@ class Printed(NamedTuple):
     def lines(self) -> list[str]:
         """The lines of a transcript."""
         here = f"{Path.cwd()}/"
-        shown = [steady(line.replace(here, "").rstrip()) for line in self.out.splitlines()]
+        shown = [steady(line.replace(here, "").rstrip()) for line in self.out.splitlines() if not ABSENT.match(line)]
         shown += [f"2> {line.replace(here, '')}".rstrip() for line in self.err.splitlines()]
         return [*shown, f"exit {self.code}"] if self.code else shown
 
