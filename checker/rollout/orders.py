@@ -278,6 +278,8 @@ class Way(Enum):
         return self in (Way.CONTROLLER, Way.PARALLEL_CONTROLLER, Way.UNREADY_CONTROLLER)
 
 
+UNWAITED = (Way.STOP_ALL, Way.NO_WAIT, Way.UNREADY_CONTROLLER)
+"""The ways without a wait between two steps."""
 WAY_WORDS = {
     Way.ONE_BY_ONE: "one server after the other, waiting after each",
     Way.NO_WAIT: "one server after the other, without waiting",

@@ -227,3 +227,11 @@ def test_servers_that_wait_for_init_limit_are_no_stop() -> None:
     )  # fmt: skip
     found = run_within(spec, Limits(states=400_000))
     assert (found.end, found.outcome, found.looking) == (RunEnd.INIT_LIMIT, SafetyVerdict.OPEN, ())
+
+
+def test_a_story_of_a_way_without_waits_names_no_wait() -> None:
+    """All servers stop, and start with the files of five: a write is lost, and nobody has waited for any of them."""
+    folders = ("--from", FOLDERS / "three", "--to", FOLDERS / "five", "--in-one-go")
+    ended = cli("rollout", *folders, "--how", "stop-all", "--budget", "5s", "--faults", 0)
+    assert ended.code == 12 and "it is lost." in ended.out
+    assert "without waiting for" not in ended.out

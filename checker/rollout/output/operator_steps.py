@@ -13,7 +13,18 @@ from checker.rollout.answer import Failure, Plan, failures
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.inputs.folders import settings
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.orders import RESTART, START, STOP, ServerStep, Steps, Way, may_lead, quorum_without, unwaited
+from checker.rollout.orders import (
+    RESTART,
+    START,
+    STOP,
+    UNWAITED,
+    ServerStep,
+    Steps,
+    Way,
+    may_lead,
+    quorum_without,
+    unwaited,
+)
 from checker.rollout.output.sentences import (
     changes,
     direction_sentence,
@@ -43,7 +54,6 @@ REPEATED = (
 RULE = "If another server leads, it restarts last, the others in ascending order."
 LEAVING = " One that goes stops first if it leads."
 NO_WAITS = "Do not wait between the steps."
-UNWAITED = (Way.STOP_ALL, Way.NO_WAIT, Way.UNREADY_CONTROLLER)
 DISK = "move its disk (`dataDir` and `dataLogDir`)"
 WRITTEN = "DIR/stage-{}/N/zoo.cfg"  # by `checker.rollout.output.data.write_stages`
 MOST_ORDERS = 2  # for other leaders, before one rule takes their place

@@ -13,7 +13,7 @@ from checker.models.ensemble.setup import server_name
 from checker.printable import capital, code, escaped, fenced, folded
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Reason
-from checker.rollout.orders import RESTART, START, STOP, unwaited
+from checker.rollout.orders import RESTART, START, STOP, UNWAITED, unwaited
 from checker.rollout.output.sentences import (
     HAZARD_NAMES,
     LATE,
@@ -228,7 +228,7 @@ def _run(result: RunResult, *, traces: bool) -> list[str]:
     trace = result.trace
     assert trace is not None
     by = "By `reconfig`: " if isinstance(result.spec, ReconfigSpec) else ""
-    vain = unwaited(result.spec.steps)
+    vain = () if result.spec.way in UNWAITED else unwaited(result.spec.steps)
     waits = f" The run goes on without waiting for {servers(vain)}, which would be in vain." if vain else ""
     lines = [f"### {by}{capital(finding_words(result))}", "", f"{_whole_story(result)}{waits}", ""]
     if not traces:
