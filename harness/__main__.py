@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from checker.command import Command, open_closed_streams
+from checker.command import Command, open_closed_streams, unread_output_discarded
 from checker.command_table import commands_of
 
 COMMANDS = commands_of("harness")
@@ -27,7 +27,10 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m harne
         parser.parse_args(words)  # the help, or an error
     command: Command = COMMANDS[words[0]].load()
     command.options(parsers[words[0]])
-    return command.run(parser.parse_args(words))
+    options = parser.parse_args(words)
+    with unread_output_discarded():
+        return command.run(options)
+    return 0  # the reader closed the stream before the end
 
 
 if __name__ == "__main__":

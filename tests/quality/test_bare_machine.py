@@ -118,7 +118,7 @@ def elsewhere() -> isolation.Watch:
         (USERS / ".cache/quorate/answers/a.json", False, True),
         (USERS / ".cache/quorate/answers/a.json", True, True),
         (isolation.ROOT / "README.md", False, False),
-        (isolation.ROOT / "README.md", True, not isolation.REWRITES),
+        (isolation.ROOT / "README.md", True, not isolation.rewrites()),
         (Path("/usr/bin/env"), False, False),
         (Path("/var/tmp/x"), True, True),
         (Path(os.environ["PYTEST_DEBUG_TEMPROOT"]) / "x", True, True),
