@@ -39,7 +39,7 @@ SEVERAL = "a client of the model has one request at a time; tests/conformance co
 NOT_EXPLORED = {
     "config/": TEXT,
     "quorum/view.py: change_of": "it takes the change of a tree from a reconfiguration; the checker has no such tree",
-    "sequence.py: ": "a tuple for long histories; tests/unit/test_node_txn_buffer.py compares it with a tuple",
+    "sequence.py: ": "a tuple for long histories; test_node_txn_buffer.py compares it with a tuple",
     "server.py: step_all": MANY,
     "server.py: _served": MANY,
     "server.py: _give_up": "a node asks whether a learner may leave; in the checker the event is not offered",

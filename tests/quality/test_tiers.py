@@ -8,13 +8,13 @@ from tests.support.tiers import UNIT, is_quick
 @pytest.mark.parametrize(
     ("name", "quick"),
     [
-        ("test_vote_order.py", True),
-        ("test_zab_learner.py", True),
-        ("test_disk_txnlog.py", True),
-        ("test_engine.py", False),
-        ("test_reproduce.py", False),
-        ("test_node_command_line.py", False),
-        ("test_gate_action.py", False),
+        ("spec/election/test_vote_order.py", True),
+        ("spec/zab/test_zab_learner.py", True),
+        ("refimpl/disk/test_disk_txnlog.py", True),
+        ("checker/engine/test_engine.py", False),
+        ("harness/reproduce/test_reproduce.py", False),
+        ("refimpl/test_node_command_line.py", False),
+        ("checker/test_gate_action.py", False),
         ("../node/test_quotas.py", False),
     ],
 )
@@ -26,5 +26,5 @@ def test_a_file_is_quick_by_what_it_imports(name: str, quick: bool) -> None:
 
 def test_the_step_functions_are_in_the_quick_tier() -> None:
     """Enough of it, so that a change of a step shows within a minute."""
-    assert sum(map(is_quick, UNIT.glob("test_zab_*.py"))) >= 5
-    assert sum(map(is_quick, UNIT.glob("test_tree_*.py"))) >= 5
+    assert sum(map(is_quick, UNIT.rglob("test_zab_*.py"))) >= 5
+    assert sum(map(is_quick, UNIT.rglob("test_tree_*.py"))) >= 5

@@ -86,7 +86,7 @@ def test_files(module: str) -> tuple[tuple[str, ...], ...]:
     words = module.split(".")[1:]
     named, near, far = [], [], []
     for folder in TESTS:
-        for path in sorted(folder.glob("test_*.py")):
+        for path in sorted(folder.rglob("test_*.py")):
             if path.name.startswith(OTHERS):
                 continue
             direct = imports_of(path)

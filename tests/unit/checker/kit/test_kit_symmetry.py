@@ -1,0 +1,313 @@
+"""Symmetry: as many states as there are classes of equivalent states, which are counted by brute force.
+
+The brute force explores the model without symmetry, applies every permutation of the names to every state, and counts
+the smallest ones. It has its own renaming (`relabelled`), by the text of a state.
+"""
+
+from itertools import chain, permutations, product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checker.engine import (
+    TRIVIAL,
+    Actor,
+    Column,
+    Finding,
+    Kind,
+    Model,
+    ModelError,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Rule,
+    Send,
+    StepProperty,
+    plain,
+    search,
+)
+from checker.engine.contract import described
+from checker.engine.result import verdict_disagreements
+from checker.engine.semantics import successors
+from checker.engine.symmetric_search import SYMMETRIC
+from checker.kit import Machine, Network, Reaction, interchangeable, network_model, to_each
+from checker.report.verdict import judge
+from checker.scenario.model_file import job_of_model
+from tests.unit.checker.kit.test_kit_register import example
+
+
+def relabelled(model: Model, row: tuple[Any, ...], renaming: dict[str, str]) -> str:
+    """The text of a state after a renaming: columns and values by name, sets in order."""
+    texts = {}
+    for column, value in zip(model.columns, row, strict=True):
+        name = "->".join(renaming.get(part, part) for part in column.name.split("->"))
+        texts[name] = text_of(value, renaming)
+    return str(sorted(texts.items()))
+
+
+def text_of(value: Any, renaming: dict[str, str]) -> str:
+    if isinstance(value, str):
+        return renaming.get(value, value)
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(sorted(text_of(each, renaming) for each in value)) + "}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(text_of(each, renaming) for each in value) + ")"
+    counts = getattr(value, "counts", None)
+    return repr(value) if counts is None else text_of(counts, renaming)
+
+
+def reachable(model: Model) -> set[tuple[Any, ...]]:
+    seen, waiting = {model.initial()}, [model.initial()]
+    while waiting:
+        for _, after in successors(model, waiting.pop()):
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    return seen
+
+
+def classes(model: Model, names: list[str]) -> int:
+    renamings = [dict(zip(names, order, strict=True)) for order in permutations(names)]
+    return len({min(relabelled(model, row, each) for each in renamings) for row in reachable(model)})
+
+
+@pytest.mark.parametrize("managers", [2, 3, 4])
+def test_two_phase_commit_has_as_many_states_as_classes(managers: int) -> None:
+    model = example("two_phase_commit").model(managers)
+    names = [f"rm{n}" for n in range(1, managers + 1)]
+    whole, result = plain.explore(model), search.explore(interchangeable(model, names), frontier=SYMMETRIC)
+    assert result.states == classes(model, names) < whole.states
+    assert verdict_disagreements(result, whole) == []
+
+
+def test_equal_actors_that_cannot_be_exchanged_have_one_representative() -> None:
+    """Three actors in a ring that each may point at any other: 2^3 states in which all point, in 2 classes.
+
+    None has chosen: 1 class. One has chosen: 1 class, since both targets are alike. Two, a and b: they point at each
+    other; one points at the other and that one at c; or both point at c: 3 classes. Three: a ring, and the others: 2.
+    """
+    names = ["a", "b", "c"]
+
+    def choices(me: str) -> Any:
+        return lambda state: [("point", name) for name in names if name != me] if state == "" else []
+
+    machines = [
+        Machine(name, Reaction(""), choices=choices(name), on_choice=lambda _, choice: Reaction(choice[1]))
+        for name in names
+    ]
+    model = network_model("pointers", machines, links=[])
+    result = search.explore(interchangeable(model, names), frontier=SYMMETRIC)
+    assert result.levels == [1, 1, 3, 2]
+    assert result.states == classes(model, names)
+
+
+tables = st.fixed_dictionaries(
+    {
+        (state, message): st.none() | st.tuples(st.integers(0, 2), st.sampled_from(["reply", "all", "nothing"]))
+        for state in range(3)
+        for message in "xy"
+    }
+)
+
+
+def gossip(number: int, table: dict[Any, Any], network: Network) -> Model:
+    """Machines with one table: each begins by a choice, and then replies to its sender, or tells all others."""
+    names = [f"m{n}" for n in range(1, number + 1)]
+
+    def machine(name: str) -> Machine:
+        others = [each for each in names if each != name]
+
+        def on_message(state: tuple[Any, ...], source: str, message: str) -> Reaction | None:
+            reply = table[state[0], message]
+            if reply is None:
+                return None
+            sends = {"reply": ((source, "y"),), "all": to_each(others, "y"), "nothing": ()}[reply[1]]
+            return Reaction((reply[0], source), sends if state[1] == "" else ())
+
+        begin = lambda state: ["begin"] if state == (0, "") else []  # noqa: E731
+        on_choice = lambda state, choice: Reaction((1, ""), to_each(others, "x"))  # noqa: E731
+        return Machine(name, Reaction((0, "")), on_message, begin, on_choice)
+
+    def clash(*states: Any) -> Finding | None:
+        return Finding("two are in state 2") if [state[0] for state in states].count(2) >= 2 else None
+
+    prop = Property("Clash", tuple(Read(name) for name in names), clash)
+    return network_model("gossip", [machine(name) for name in names], network, properties=[prop])
+
+
+@given(tables, st.sampled_from([Network(), Network(ordered=True), Network(duplicating=True)]))
+@settings(deadline=None, max_examples=25)
+def test_random_symmetric_models_have_as_many_states_as_classes(table: dict[Any, Any], network: Network) -> None:
+    names = ["m1", "m2", "m3"]
+    model = gossip(3, table, network)
+    whole = plain.explore(model.with_properties(()), limits(3000))
+    if not whole.exhausted:
+        return
+    found = search.explore(interchangeable(model.with_properties(()), names), frontier=SYMMETRIC)
+    assert found.states == classes(model, names)
+    violated, expected = search.explore(interchangeable(model, names), frontier=SYMMETRIC), plain.explore(model)
+    assert {name: finding.depth for name, finding in violated.found.items()} == {
+        name: finding.depth for name, finding in expected.found.items()
+    }
+
+
+def limits(states: int) -> Any:
+    from checker.engine import Limits
+
+    return Limits(states=states)
+
+
+def exchanged_within(names: list[str], *sizes: int) -> list[dict[str, str]]:
+    """The renamings that exchange the first names, then the next ones, and so on."""
+    parts, rest = [], names
+    for size in sizes:
+        parts.append(rest[:size])
+        rest = rest[size:]
+    return [dict(zip(names, chain(*order), strict=True)) for order in product(*map(permutations, parts))]
+
+
+@pytest.mark.parametrize(("managers", "sizes"), [(6, [6]), (7, [4, 3]), (8, [4, 4]), (9, [3, 3, 3])])
+def test_many_names_are_exchanged_within_parts_of_them(managers: int, sizes: list[int]) -> None:
+    """At most 720 renamings: 6!, 4! 3!, 4! 4!, 3! 3! 3!."""
+    names = [f"n{n}" for n in range(managers)]
+    declared = interchangeable(switches(names), names).symmetry
+    assert declared is not None
+    expected = exchanged_within(names, *sizes)
+    assert len(declared.renamings) + 1 == len(expected) <= 720
+    assert {tuple(renaming.columns[name] for name in names) for renaming in declared.renamings} == {
+        tuple(each[name] for name in names) for each in expected
+    } - {tuple(names)}
+
+
+def switches(names: list[str]) -> Model:
+    return network_model("switches", [chooser(name) for name in names], links=[])
+
+
+def test_seven_names_have_as_many_states_as_classes_under_those_renamings() -> None:
+    """2^7 states; with 4 and 3 names that are exchanged, 5 times 4 numbers of those that are on."""
+    names = [f"n{n}" for n in range(7)]
+    assert search.explore(interchangeable(switches(names), names), frontier=SYMMETRIC).states == 5 * 4
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+def chooser(name: str, start: Any = 0, step: Any = lambda state, choice: Reaction(1)) -> Machine:
+    return Machine(name, Reaction(start), choices=lambda s: ["go"] if s == start else [], on_choice=step)
+
+
+def refused(model: Model, *names: str) -> str:
+    with pytest.raises(ModelError) as raised:
+        search.explore(interchangeable(model, names), frontier=SYMMETRIC)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def pair(*properties: Property, **changed: Any) -> Model:
+    return network_model("pair", [chooser("a"), chooser("b", **changed)], properties=properties)
+
+
+def test_names_that_cannot_be_interchangeable_are_refused() -> None:
+    assert "actor 'c' has no column in the model 'pair'" in refused(pair(), "a", "c")
+    assert "actor 'a->b' has no column" in refused(pair(), "a", "a->b")
+    assert "name two or more different interchangeable actors, not a" in refused(pair(), "a")
+    assert "not a, a" in refused(pair(), "a", "a")
+    assert "'a' and 'b' are not interchangeable: their first states differ" in refused(pair(start=5), "a", "b")
+    part = network_model("part", [chooser("a"), chooser("b"), chooser("c")], links=[("a", "c")])
+    assert "there is 'a->c', and no 'b->c'" in refused(part, "a", "b")
+
+
+def test_a_step_that_treats_actors_differently_is_refused() -> None:
+    text = refused(pair(step=lambda state, choice: Reaction(2)), "a", "b")
+    assert "with other names the action 'go' leads to" in text
+    assert "the likely cause is a comparison of names" in text
+
+
+def test_a_property_that_treats_actors_differently_is_refused() -> None:
+    first = Property("First", (Read("a"),), lambda a: Finding("a goes") if a else None, Kind.SOMETIMES)
+    assert "the property 'First' has different answers for" in refused(pair(first), "a", "b")
+
+
+@pytest.mark.parametrize("kind", [Kind.EVENTUALLY, Kind.RECOVERABLE])
+def test_liveness_is_refused(kind: Kind) -> None:
+    live = Property("Live", (Read("a"), Read("b")), lambda a, b: TRIVIAL, kind)
+    assert "the property 'Live' is one of liveness: symmetry does not" in refused(pair(live), "a", "b")
+
+
+def test_a_property_of_steps_is_judged_with_symmetry() -> None:
+    """Either actor steps from 0 to 1, which is the only step."""
+    late = StepProperty.over("Late", ("a", "b"), lambda values, *_: Finding("late") if values != (0,) else None)
+    result = search.explore(interchangeable(pair(late), ["a", "b"]), frontier=SYMMETRIC)
+    assert result.states == 3
+    assert (result.evaluations["Late"].premise, result.found) == (2, {})
+
+
+def test_a_pass_says_how_far_the_symmetry_was_compared() -> None:
+    safe = Property("Safe", (Read("a"), Read("b")), lambda *_: None)
+    model = interchangeable(pair(safe), ["a", "b"])
+    sentence = judge(job_of_model(model, {}), search.explore(model, frontier=SYMMETRIC)).sentence
+    assert sentence == (
+        "passed: no violation, space exhausted: 3 states; renamed states were taken as alike, and 4 were compared"
+    )
+
+
+def test_a_value_that_may_hide_a_name_is_refused() -> None:
+    class Opaque:
+        pass
+
+    value = Opaque()
+    text = refused(network_model("opaque", [chooser("a", value), chooser("b", value)]), "a", "b")
+    assert "symmetry cannot look for names in" in text
+    assert "of the type Opaque; use strings" in text
+
+
+def test_the_text_of_a_state_does_not_depend_on_the_order_of_sets() -> None:
+    assert text_of(frozenset({"a", "b"}), {"a": "b", "b": "a"}) == "{a, b}"
+    assert described(frozenset({"a", "b"})) == described(frozenset({"b", "a"}))
+
+
+# -- channels by other names ---------------------------------------------------------------------------------
+
+LONG = 300  # parts of a value, so that two states have thousands of characters
+
+
+def ring(arrow: str) -> Model:
+    """Three alike processes, each of which may send once, and a channel between every two of them."""
+    names = ("s1", "s2", "s3")
+    pairs = {f"{a}{arrow}{b}": (a, b) for a in names for b in names if a != b}
+    columns = (*(Column(name, ("idle",) * LONG) for name in names), *(Column(name, ()) for name in pairs))
+    actors = tuple(Actor(column.name, (column.name,), lambda _, value: Outcome((value,))) for column in columns)
+
+    def rule(channel: str, sender: str) -> Rule:
+        sends = (Send(sender, ("sent",) * LONG), Send(channel, ("hello",) * LONG))
+        return Rule(channel, (Read(sender),), lambda s: [Move("send", (channel,), sends)] if s[0] == "idle" else [])
+
+    return Model("ring", columns, actors, tuple(rule(channel, pair[0]) for channel, pair in pairs.items()))
+
+
+def test_channels_with_arrows_are_renamed() -> None:
+    assert search.explore(interchangeable(ring("->"), NAMES_OF_RING), frontier=SYMMETRIC).states == 7
+
+
+NAMES_OF_RING = ("s1", "s2", "s3")
+
+
+@pytest.mark.parametrize("arrow", [" to ", "_", ".", "-"])
+def test_the_error_for_another_name_of_a_channel_is_short_and_has_the_right_name(arrow: str) -> None:
+    with pytest.raises(ModelError) as raised:
+        search.explore(interchangeable(ring(arrow), NAMES_OF_RING), frontier=SYMMETRIC)
+    text = str(raised.value)
+    assert len(text) < 1_000
+    assert f"The column 's1{arrow}s2' keeps its name although" in text
+    assert "call it 's1->s2'" in text
+
+
+def test_the_error_for_a_property_has_a_bounded_length() -> None:
+    first = Property("First", (Read("s1"),), lambda s: Finding("it sends") if s[0] == "sent" else None, Kind.SOMETIMES)
+    model = ring("->").with_properties([first])
+    with pytest.raises(ModelError, match="the property 'First'") as raised:
+        search.explore(interchangeable(model, NAMES_OF_RING), frontier=SYMMETRIC)
+    assert len(str(raised.value)) < 1_500
