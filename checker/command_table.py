@@ -31,7 +31,7 @@ class Entry:
         return self.target.rpartition(":")[2].islower()
 
     def load(self) -> Any:
-        """Import the module, and return what the target names."""
+        """Import the module, and return the target."""
         module, _, name = self.target.partition(":")
         return getattr(import_module(module), name)
 

@@ -1,4 +1,4 @@
-"""The distribution that this program is, and the packages of others that a part of it needs.
+"""The names of the distributions, and the packages that some parts need.
 
 A message about a missing package names that package, and never an extra of this program: an index may have a stranger's
 program under a name that is not this distribution's.
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from shlex import quote
 
 DISTRIBUTION = "zk-quorate"
-"""The name on an index. The program is called Quorate, and so is another one there."""
+"""The name on an index. Another program there has the name Quorate."""
 NODE = "zk-quorate-node"
 """The distribution of the node alone."""
 
@@ -19,7 +19,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "plots": ("matplotlib>=3.8",),
     "cluster": ("ray>=2.30",),
 }
-"""What each extra of the distribution installs."""
+"""The packages of each extra of the distribution."""
 
 NAMES = {"z3": "z3-solver"}
 """The package of a module that has another name."""

@@ -6,9 +6,9 @@ Rules of this module:
   now. The other servers are `unseen`, and the plan is then not SAFE.
 - An answer decides which file a server runs with, because a new file may wait for a restart. An answer does not state
   every key. The file in the folder decides about the others. Without a folder the server is `unstated`.
-- A cause of the diagnosis refuses the plan, unless old files beside new ones explain it. So does a silent server that
-  has to run, and one that looks for a leader although its file has a quorum that serves. A server that finds no leader
-  by its file is a part of the state.
+- A cause of the diagnosis refuses the plan, unless a mixture of old and new files explains it. So does a silent server
+  that has to run, and one that looks for a leader although its file has a quorum that serves. A server that finds no
+  leader by its file is a part of the state.
 - A server to add or to remove does not run if nothing listens at its address.
 """
 
@@ -33,7 +33,7 @@ from spec.quorum import Sid
 from spec.text import on_a_line
 
 EXPLAINED = frozenset({CauseKind.OLD_FILE, CauseKind.RECONFIG_MIXED})
-"""Old files beside new ones explain these causes."""
+"""A mixture of old and new files explains these causes."""
 NO_STATE = frozenset({Silence.NOT_LISTED, Silence.ENDED})
 """A server may serve in spite of these."""
 

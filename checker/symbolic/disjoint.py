@@ -1,4 +1,4 @@
-"""Finds two disjoint quorums, one of each of two views, or shows that there are none.
+"""Finds two disjoint quorums, one of each of two views, or shows that no two are.
 
 This question decides the safety of a configuration change. Servers that still use the old file and servers that use the
 new one are safe together iff every quorum of the one meets every quorum of the other.
@@ -15,8 +15,8 @@ Rules this module keeps:
 Source: the definitions in `spec.quorum`. The tests compare the answers with those of z3 and of enumeration.
 
 The theorems about roll-outs speak of any stages. Their premise on quorums and roles is decided here, exactly, for the
-views and the running servers of one roll-out (`disjoint_stages`). What is not decided: that the operator keeps the rule
-(conditions a and b of `checker.symbolic.zab.rollout`), and that disks keep what was written to them. So an answer of
+views and the running servers of one roll-out (`disjoint_stages`). Not decided here: whether the operator keeps the rule
+(conditions a and b of `checker.symbolic.zab.rollout`), and whether disks keep the data written to them. So an answer of
 None is not yet a proof that the roll-out is safe.
 """
 
@@ -129,7 +129,7 @@ class _Rule:
 
 
 class _Options(dict[_Side, list[tuple[int, _Side]]]):
-    """What servers of one kind can do for a quorum in the making: how many join, and the quorum then."""
+    """The choices for servers of one kind: the number that joins a quorum in the making, and the quorum then."""
 
     def __init__(self, rule: _Rule, place: _Seat, most: int, potential: Mapping[int, int]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Transcripts: shell sessions with their whole output, run in this process and compared.
 
-`tests/transcripts/SUBJECT/NAME.txt` is read as this docstring is. A line that is not indented is a comment, which says
-what is tested and why the answer is right. Two spaces and a dollar sign begin a command; its output follows:
+`tests/transcripts/SUBJECT/NAME.txt` has the form of this docstring. A line without an indent is a comment: the subject
+of the test, and the reason why the answer is right. Two spaces and a dollar sign begin a command; its output follows:
 
   $ python -m checker run s.yaml
   2> error: s.yaml: it cannot be read (No such file or directory); name a file
@@ -11,15 +11,14 @@ what is tested and why the answer is right. Two spaces and a dollar sign begin a
 - `python -m checker ...` and `quorate ...` are run in this process, and so is a `python -m refimpl ...` that must not
   start. `| FILTER` and `> FILE` after it are left to bash. Any other command is one of bash. `| json PATH...` shows
   values of JSON, a line for each; `a.b[].c` is the list of all c.
-- Lines on standard error follow the output, each with `2> `. They are told apart because a reader of the output does
-  not see them. An exit code other than 0 comes last.
+- Lines on standard error follow the output, each with `2> `. An exit code other than 0 is the last line.
 - `NAME=VALUE python -m checker ...` sets a variable of the environment. Three names mean something to the transcript.
   With `ENGINE=finds-nothing` or `ENGINE=finishes-nothing` the planner explores nothing, and every run ends so (with
   `ENGINE=finishes-commands` those about `reconfig` find nothing, and no other is finished): the sentences of an answer
   rest on its verdicts, not on the runs. `STDOUT=terminal` makes standard output a terminal.
-- What differs between runs (times, limits) is printed as `...`; the row about memory is left out.
+- Text that differs between runs (times, limits) is printed as `...`; the row about memory is left out.
 
-The session runs in a folder of its own, which also shows the folders of the checkout. `pytest --rewrite-transcripts`
+The session runs in a new folder, which also shows the folders of the checkout. `pytest --rewrite-transcripts`
 writes the actual output into the files. A transcript proves nothing: read the diff as a reviewer. A verdict or an exit
 code in it needs a reason in the comment.
 """
@@ -80,7 +79,7 @@ COMMAND = re.compile(r"((?:[A-Z_]+=\S+ )*)(python -m (?:checker|refimpl)|quorate
 
 
 class Printed(NamedTuple):
-    """What a command prints, and its exit code."""
+    """The output of a command, and its exit code."""
 
     out: str
     err: str

@@ -1,4 +1,4 @@
-"""A roll-out goes on from the state of a diagnosis, and takes no server as healthy.
+"""A roll-out continues from the state of a diagnosis, and takes no server as healthy.
 
 Real servers gave the incidents, as in `test_diagnose.py`. Canned answers (`tests/support/live_answers.py`) and written
 files make the other states.
