@@ -34,7 +34,7 @@ from tests.support.isolation import rewrites
 from tests.support.transcripts import CHECKER, COLUMNS, LEFT_OUT, PROGRAMS, execute, show_checkout, steady
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/answers").rglob("*.md"))]
 BLOCK = re.compile(r"^(?P<slow><!-- slow -->\n)?```console\n(?P<talk>.*?)^```\n", re.MULTILINE | re.DOTALL)
 LAST_CODE = "echo $?"
 RUN = (*(f"{program} " for program in PROGRAMS), "tar -xf ")
