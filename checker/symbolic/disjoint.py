@@ -171,8 +171,8 @@ def disjoint_quorums(a: View, b: View, running: frozenset[Sid] | None = None) ->
                         cost = choice.cost + cost_of(in_a, in_b)
                         if (known := layer.get((left, right))) is None or cost < known.cost:
                             layer[left, right] = _Choice(cost, state, (in_a, in_b))
-        if len(layer) > MOST_STATES:
-            raise UndecidedError("not decided whether the quorums meet: the weights leave too many cases")
+            if len(layer) > MOST_STATES:
+                raise UndecidedError("not decided whether the quorums meet: the weights leave too many cases")
         layers.append(layer)
         states = layer
     return _confirmed(a, b, _pair(kinds, layers)) if (None, None) in states else None
