@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +20,14 @@ LONGEST_STEM = 150  # characters of a file's name before its suffix
 
 class OutputError(Exception):
     """Requested output cannot be written; the message names the option or the file, and the reason."""
+
+
+def holds(question: Callable[[], bool]) -> bool:
+    """The answer to a question about a path, such as `path.is_dir`; False if this user may not ask it."""
+    try:
+        return question()
+    except OSError:
+        return False
 
 
 def make_folder(folder: Path, named: str = "") -> None:

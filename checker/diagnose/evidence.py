@@ -12,7 +12,8 @@ Rules of this module:
 
 - A part that cannot be read is evidence, too. It never ends the diagnosis; `ServerEvidence.faults` has a sentence.
 - The myid says whose folder it is, then the number in the name of the folder. Two folders with one myid are two
-  places; both are kept. A myid beside a zoo.cfg, without `version-2`, is no data directory.
+  places; both are kept. A folder that is given twice is one place. A myid beside a zoo.cfg, without `version-2`, is no
+  data directory.
 - An address belongs to the folder whose server answers there by its id. A silent one belongs to the server that its
   reader knows there, or to the only folder with its client port; of several, to the one whose server has its host;
   that of an AdminServer by its host.
@@ -22,6 +23,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,11 +32,12 @@ from itertools import chain
 from pathlib import Path
 
 from checker.diagnose.messages import LogEvidence, read_log
-from checker.recover.evidence import paired
+from checker.recover.evidence import hidden, paired
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import NUMBERED, ServerFiles, dynamic_text, text_of
 from checker.rollout.inputs.live import LiveServer, NoAnswerError, Silence, answers_of, is_live, is_path, texts_of
 from checker.rollout.inputs.sources import YAML
+from checker.user_files import holds
 from refimpl.disk.files import VERSION_DIRECTORY
 from refimpl.disk.survey import MYID, DiskSurvey, survey
 from spec.config import ConfigError, parse_ensemble, parse_zoo_cfg
@@ -56,7 +59,8 @@ class ServerEvidence:
     `place` is the folder, or the address, as the user has named it. `sid` is None where nothing says it. `live` is the
     answer of its address, or the error of asking; None without an address. `running` is the configuration in that
     answer. `next_view` is the configuration in a `.next` (`next_path`): its server has acknowledged it, and not
-    activated it. `faults` are sentences about parts that cannot be used.
+    activated it. `faults` are sentences about parts that cannot be used. `unread` is the reason why a data directory is
+    there, and was not read: this user may not. It counts as not given.
     """
 
     place: str
@@ -69,6 +73,7 @@ class ServerEvidence:
     next_path: str = ""
     next_view: View | None = None
     faults: tuple[str, ...] = ()
+    unread: str = ""
 
     @property
     def name(self) -> str:
@@ -124,13 +129,13 @@ def evidence(inputs: Iterable[str], owners: Mapping[str, Sid] | None = None) -> 
 
 
 def _of_path(path: Path) -> Iterator[ServerEvidence]:
-    if not path.is_dir():
+    if not holds(path.is_dir):
         yield from _of_file(path)
         return
     entries = _entries(path)
-    trees = {child: _paths(child) for child in entries if child.is_dir() and child.name != VERSION_DIRECTORY}
+    trees = {child: _paths(child) for child in entries if holds(child.is_dir) and child.name != VERSION_DIRECTORY}
     children = {child: files for child, files in trees.items() if _is_marked(files)}
-    own = [entry for entry in entries if entry.name == VERSION_DIRECTORY or not entry.is_dir()]
+    own = [entry for entry in entries if entry.name == VERSION_DIRECTORY or not holds(entry.is_dir)]
     configs = [file for file in own if file.suffix == ".cfg"]
     shared = next(iter(configs), None)
     numbered = any(NUMBERED.fullmatch(child.name) for child in children)
@@ -164,7 +169,7 @@ def _paths(folder: Path, depth: int = DEEPEST) -> list[Path]:
     paths = list[Path]()
     for entry in _entries(folder):
         paths.append(entry)
-        if depth and entry.is_dir() and not entry.is_symlink() and entry.name != VERSION_DIRECTORY:
+        if depth and holds(entry.is_dir) and not entry.is_symlink() and entry.name != VERSION_DIRECTORY:
             paths += _paths(entry, depth - 1)
         if len(paths) > MOST_FILES:
             raise input_error(folder, f"there are more than {MOST_FILES} entries in it", "name the folders of servers")
@@ -189,12 +194,13 @@ def _of_folder(folder: Path, paths: list[Path], shared: Path | None) -> ServerEv
     configs = {path.parent for path in paths if path.suffix == ".cfg"}
     myids = {path.parent: path for path in paths if path.name == MYID}
     data = sorted(versions | (myids.keys() - configs))
-    with_id = [path for path in data if (path / MYID).is_file()]
+    with_id = [path for path in data if holds((path / MYID).is_file)]
     place = paired(data) or next(((path, path) for path in with_id or data), None)
-    disk = None if place is None else survey(*place)
+    unread = "" if place is None else hidden(*place)
+    disk = None if place is None or unread else survey(*place)
     config = next((path for path in paths if path.suffix == ".cfg"), shared)
-    logs = [path for path in paths if LOG_FILE.fullmatch(path.name) and path.is_file()]
-    server = ServerEvidence(str(folder), disk.myid.value if disk is not None else None, disk=disk)
+    logs = [path for path in paths if LOG_FILE.fullmatch(path.name) and holds(path.is_file)]
+    server = ServerEvidence(str(folder), disk.myid.value if disk is not None else None, disk=disk, unread=unread)
     if logs:
         server = replace(server, log=read_log(max(logs, key=lambda path: path.stat().st_mtime)))
     if server.sid is None:
@@ -263,9 +269,25 @@ def _address(answer: LiveServer | NoAnswerError) -> str:
     return answer.address if isinstance(answer, LiveServer) else answer.problems[0].file
 
 
+def _told_apart(answers: Iterable[LiveServer | NoAnswerError]) -> list[LiveServer | NoAnswerError]:
+    """One answer for each address. Of two ports of a kind that answer as one server, the later one is an error."""
+    apart: dict[str, LiveServer | NoAnswerError] = {}
+    owners: dict[tuple[Sid, bool], str] = {}
+    for answer in answers:
+        address = _address(answer)
+        apart.setdefault(address, answer)
+        if isinstance(answer, LiveServer):
+            twin = owners.setdefault((answer.sid, bool(answer.membership)), address)
+            if twin != address:
+                problem = f"it answers as server {answer.sid} with the role {answer.mode}, as {twin} does"
+                right = "name each server once, by its own address; stop one of them if two servers have this id"
+                apart[address] = NoAnswerError(Silence.STRANGER, address, problem, right)
+    return list(apart.values())
+
+
 def _united(answers: Iterable[LiveServer | NoAnswerError]) -> list[LiveServer | NoAnswerError]:
     """The answers, those of one server at its client port and its AdminServer joined; errors are the last."""
-    answers = list(answers)
+    answers = _told_apart(answers)
     servers = [answer for answer in answers if isinstance(answer, LiveServer)]
     hosts = {answer.address: answer.address.removeprefix("http://").rpartition(":")[0] for answer in servers}
     for admin in [server for server in servers if not server.membership]:
@@ -313,15 +335,23 @@ def _merged(places: Iterable[ServerEvidence]) -> list[ServerEvidence]:
     servers: list[ServerEvidence] = []
     for place in places:
         alike = (server for server in servers if server.sid == place.sid and place.sid is not None)
-        twin = next((server for server in alike if server.disk is None or place.disk is None), None)
+        twin = next((server for server in alike if _have_one_disk(server, place)), None)
         if twin is None:
             servers.append(place)
         else:
             servers.remove(twin)
-            main, other = (place, twin) if place.disk is not None else (twin, place)
-            files, log = main.files or other.files, main.log or other.log
-            servers.append(replace(main, files=files, log=log, faults=main.faults + other.faults))
+            main, other = (place, twin) if twin.disk is None and place.disk is not None else (twin, place)
+            files, log, pending = main.files or other.files, main.log or other.log, main if main.next_path else other
+            faults = tuple(dict.fromkeys(main.faults + other.faults))
+            main = replace(main, files=files, log=log, faults=faults)
+            servers.append(replace(main, next_path=pending.next_path, next_view=pending.next_view))
     return servers
+
+
+def _have_one_disk(one: ServerEvidence, other: ServerEvidence) -> bool:
+    """Whether two places have at most one data directory: an input may be given twice, or be a folder of another."""
+    disks = [server.disk for server in (one, other) if server.disk is not None]
+    return len({os.path.realpath(disk.data_dir) for disk in disks}) < 2
 
 
 def _owner(servers: list[ServerEvidence], address: str, sid: Sid | None) -> ServerEvidence | None:

@@ -18,7 +18,7 @@ from checker.diagnose.causes import causes
 from checker.diagnose.doubt import Doubts, WriteFate, doubts, sides_text
 from checker.diagnose.evidence import ServerEvidence, evidence
 from checker.diagnose.explored import StepsExplored, explored, warning
-from checker.diagnose.situation import Situation, listed, members_of, servers_text
+from checker.diagnose.situation import SERVING, Situation, listed, members_of, servers_text
 from checker.printable import capital
 from checker.rollout.inputs.live import FIGURES
 from spec.quorum import Sid
@@ -47,8 +47,9 @@ class Diagnosis:
 
     @property
     def outside(self) -> tuple[ServerEvidence, ...]:
-        """The servers that were asked and do not serve."""
-        return (*self.situation.looking, *self.situation.silent)
+        """The servers that were asked, and whose answer is not that they serve."""
+        servers = self.situation.servers
+        return tuple(server for server in servers if server.live is not None and server.mode not in SERVING)
 
 
 def diagnose(inputs: Iterable[str], owners: Mapping[str, Sid] | None = None) -> Diagnosis:
@@ -106,6 +107,11 @@ def _service(situation: Situation) -> str:
     parts += [f"{server.name} runs and does not serve" for server in situation.looking]
     parts += [f"{server.name} gives no answer" for server in situation.silent]
     parts += [
+        f"server {sid} answers `{server.mode}`"
+        for sid, server in sorted(situation.by_sid.items())
+        if server.answers is not None and sid not in situation.serving
+    ]
+    parts += [
         f"server {follower} names {leader} as its leader"
         for follower, leader in situation.followed.items()
         if leader not in situation.leaders
@@ -141,6 +147,7 @@ def missing(diagnosis: Diagnosis) -> Iterator[str]:
     without = [sid for sid in sorted(sids) if sid not in situation.by_sid or situation.by_sid[sid].disk is None]
     if without:
         yield f"the data directories of {servers_text(without)}"
+    yield from (on_a_line(server.unread) for server in situation.servers if server.unread)
     if not situation.was_asked:
         yield "the client addresses (HOST:PORT,...): they say which servers run"
     if all(server.log is None for server in situation.servers):

@@ -24,6 +24,8 @@ from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
 from spec.config import ServerAddress
 from spec.quorum import Sid, View
 
+SERVING = ("leader", "follower", "observer")
+"""The roles of a server that serves."""
 Members = tuple[frozenset[Sid], frozenset[Sid]]
 """The voters and the observers of a view."""
 
@@ -91,6 +93,13 @@ class Situation:
         if count < 2 or 2 * count <= len(self.views):
             return None
         return next(view for view in self.views.values() if members_of(view) == members)
+
+    @cached_property
+    def empty_voters(self) -> frozenset[Sid]:
+        """The voters whose disk is empty, and that do not serve: an election with them can drop what others have."""
+        voters = frozenset[Sid]() if self.common_view is None else self.common_view.voters
+        empty = {sid for sid, server in self.by_sid.items() if server.disk is not None and server.disk.is_empty}
+        return voters & empty - {*self.serving}
 
     @cached_property
     def deviants(self) -> tuple[Sid, ...]:
@@ -168,7 +177,7 @@ class Situation:
     @cached_property
     def serving(self) -> tuple[Sid, ...]:
         """The servers that say that they lead, follow or observe."""
-        return self._in_mode("leader", "follower", "observer")
+        return self._in_mode(*SERVING)
 
     @cached_property
     def looking(self) -> tuple[ServerEvidence, ...]:

@@ -9,6 +9,7 @@ Rules of this module:
 - Contents are compared without the digest of the tree, which a server of another release leaves out.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import groupby
@@ -17,6 +18,8 @@ from pathlib import Path
 import msgspec
 
 from checker.recover.histories import Base, DiskClaim, HeldRecord
+from checker.user_files import holds
+from refimpl.disk.epochs import ACCEPTED, CURRENT
 from refimpl.disk.files import VERSION_DIRECTORY, numbered
 from refimpl.disk.logreader import PREFIX as LOG
 from refimpl.disk.snapshot import PREFIX as SNAPSHOT
@@ -29,6 +32,8 @@ from spec.txn import make_zxid
 
 MOST_DISKS = 64
 """The number of directories that are compared; an ensemble has few servers."""
+READ = (f"{LOG}.", f"{SNAPSHOT}.", ACCEPTED, CURRENT)
+"""The beginnings of the names of files that a survey reads."""
 FIRST_ZXIDS = (1, make_zxid(1, 1))
 """The first transactions of a server that runs alone, and of an ensemble."""
 
@@ -136,20 +141,41 @@ def _pairs_below(folder: Path, levels: int) -> list[tuple[Path, Path]]:
 
 def paired(folders: Sequence[Path]) -> tuple[Path, Path] | None:
     """The dataDir and the dataLogDir if these are two folders of one server: one of them alone is for logs."""
-    data = [path for path in folders if _has_files(path, SNAPSHOT) or (path / MYID).exists()]
+    data = [path for path in folders if _has_files(path, SNAPSHOT) or holds((path / MYID).exists)]
     if len(folders) != 2 or len(data) != 1 or _has_files(data[0], LOG):
         return None
     return data[0], next(path for path in folders if path != data[0])
 
 
 def _has_files(data_dir: Path, prefix: str) -> bool:
-    return bool(numbered(data_dir / VERSION_DIRECTORY, prefix))
+    try:
+        return bool(numbered(data_dir / VERSION_DIRECTORY, prefix))
+    except OSError:
+        return False
+
+
+def hidden(*homes: Path) -> str:
+    """Why the data in these directories is not seen from here; empty if it is. Data that is hidden is not lost."""
+    for home in dict.fromkeys(homes):
+        folder = home / VERSION_DIRECTORY
+        if not holds(folder.is_dir):
+            if os.path.lexists(folder) or not os.access(home, os.X_OK):
+                return f"{folder}: it is no folder that can be read here"
+            continue
+        if not os.access(folder, os.R_OK | os.X_OK):
+            return f"{folder}: it cannot be read here"
+        files = (path for path in sorted(folder.iterdir()) if path.name.startswith(READ))
+        if (path := next((path for path in files if not os.access(path, os.R_OK)), None)) is not None:
+            return f"{path}: it cannot be read here"
+    return ""
 
 
 def disks_in(directories: Sequence[Directory]) -> list[SurvivingDisk]:
     """Survey the directories. Raises RecoverError if two of them have the same id."""
     disks = []
     for directory in directories:
+        if reason := hidden(directory.data, directory.logs):
+            raise RecoverError(f"{reason}; run as a user who can read it, or copy it, so that nothing in it is lost")
         said = survey(directory.data, directory.logs)
         disks.append(SurvivingDisk(directory, said, said.myid.value if directory.sid is None else directory.sid))
     for number, disk in enumerate(disks):

@@ -14,6 +14,7 @@ Source: `FileTxnSnapLog`, `QuorumPeer.loadDataBase`, `QuorumPeerConfig.setupMyId
 """
 
 import enum
+import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -483,7 +484,7 @@ def _why_unread(path: Path) -> str | None:
 def _epoch(path: Path) -> NumberFile:
     unfinished = path.with_name(path.name + TEMPORARY)
     value, fault = _epoch_in(path)
-    return NumberFile(path.name, value, fault, _epoch_in(unfinished)[0], unfinished.exists())
+    return NumberFile(path.name, value, fault, _epoch_in(unfinished)[0], os.access(unfinished, os.F_OK))
 
 
 def _epoch_in(path: Path) -> tuple[int | None, str | None]:

@@ -224,7 +224,7 @@ def _word(address: Address, word: str, request: str = "") -> str:
     again = "start the server or correct the address; without it, give the zoo.cfg files in a folder"
     try:
         answer = _exchange(address, request or word)
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):  # the second for a label that no host name can have
         raise NoAnswerError(Silence.UNKNOWN_HOST, name, "this host name is unknown here", again) from None
     except TimeoutError:
         raise NoAnswerError(Silence.TIMEOUT, name, f"no answer to {word} within {SECONDS:.0f} s", again) from None

@@ -209,3 +209,37 @@ def test_a_server_that_looks_for_a_leader_runs(capsys: pytest.CaptureFixture[str
     with listening(lambda _: JSON + body) as address:
         assert main(["diagnose", f"http://{address}"]) == 20
     assert "runs and does not serve" in capsys.readouterr().out
+
+
+MEMBER = conf(3, 3)
+OTHER_ANSWERS = {
+    "a stranger": words(conf=b"HTTP/1.1 400 Bad Request", srvr=b"x"),
+    "a standalone server": words(conf=b"clientPort=2181\nserverId=0\n", srvr=srvr("standalone")),
+    "a server that only reads": words(conf=MEMBER, srvr=srvr("read-only")),
+    "a role of a later release": words(conf=MEMBER, srvr=srvr("witness")),
+    "a server without these words": words(conf=WHITELIST, srvr=WHITELIST),
+    "a second leader with the id of a follower": words(conf=conf(2, 3), srvr=srvr("leader")),
+    "a server that looks for a leader": words(conf=NOT_SERVING.encode(), srvr=NOT_SERVING.encode()),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ANSWERS)
+def test_an_address_that_does_not_answer_that_it_serves_is_never_passed(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        listening(words(conf=conf(1, 3), srvr=srvr("leader"))) as one,
+        listening(words(conf=conf(2, 3), srvr=srvr("follower"))) as two,
+        listening(OTHER_ANSWERS[name]) as three,
+    ):
+        assert main(["diagnose", f"{one},{two}", two]) == 0
+        assert main(["diagnose", f"{one},{two},{three}"]) == 20
+    out = capsys.readouterr().out
+    assert three in out
+
+
+@pytest.mark.parametrize("host", ["a..b", ".", f"{'a' * 64}.example"])
+def test_a_host_that_no_name_can_be_is_unknown(host: str) -> None:
+    (silent,) = diagnosed(f"{host}:2181").situation.silent
+    assert isinstance(silent.live, live.NoAnswerError)
+    assert silent.live.silence is live.Silence.UNKNOWN_HOST
