@@ -91,6 +91,16 @@ def check(servers: tuple[Sid, ...], what: str = "") -> NextStep:
     return NextStep(StepKind.WAIT, servers, f"{sentence} Then run the diagnosis again, with all addresses.")
 
 
+def serve_without(others: tuple[Sid, ...], stopped: tuple[Sid, ...]) -> NextStep:
+    """The step that starts servers in an order, while those stay stopped whose disk has no part in the quorum."""
+    order = ", then ".join(map(str, others))
+    sentence = (
+        f"Leave {servers_text(stopped)} stopped. Start {order} where they do not run, and wait until they serve without"
+        f" {'it' if len(stopped) == 1 else 'them'}: one answers `srvr` with `Mode: leader`, and a quorum follows it."
+    )
+    return NextStep(StepKind.START, others, sentence)
+
+
 def recovery(
     situation: Situation, servers: Iterable[Sid], before: str, after: str, keep: Sid | None = None
 ) -> NextStep:

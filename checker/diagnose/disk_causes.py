@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 
-from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check, recovery
+from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check, recovery, serve_without
 from checker.diagnose.doubt import Doubt, Doubts, WriteFate, erasure, has_whole_log, sides_text
 from checker.diagnose.edits import moves
 from checker.diagnose.evidence import ServerEvidence
@@ -55,6 +54,9 @@ def _faults_of(disk: DiskSurvey, name: str) -> Iterator[tuple[CauseKind, str, li
     if absent and not disk.is_of_3_4:
         lines = [f"{directory} has no {' and no '.join(absent)}, and transactions up to {zxid_text(last)}"]
         yield CauseKind.EPOCH_MISSING, f"{capital(name)} has lost an epoch that it has promised.", lines
+    if unread := [file for file in (disk.accepted, disk.current) if file.fault is not None]:
+        lines = [f"{directory}/{file.name}: {file.fault}" for file in unread]
+        yield CauseKind.EPOCH_MISSING, f"{capital(name)} has an epoch that cannot be read.", lines
     accepted, current = disk.accepted.value, disk.current.value
     if accepted is not None and current is not None and (current > accepted or epoch_of(last) > current):
         lines = [f"{directory}: currentEpoch {current}, acceptedEpoch {accepted}, last transaction {zxid_text(last)}"]
@@ -97,13 +99,7 @@ def _without_its_disk(
         " with `Mode: leader`, and a quorum follows it.",
     )
     if not situation.has_quorum and not any(group.fate is WriteFate.LOST for group in doubts.groups):
-        order = ", then ".join(map(str, voters))
-        first = replace(
-            first,
-            kind=StepKind.START,
-            sentence=f"Leave server {server.sid} stopped. Start {order} where they do not run, and wait until they"
-            " serve without it: one answers `srvr` with `Mode: leader`, and a quorum follows it.",
-        )
+        first = serve_without(voters, (server.sid,))
     return (
         first,
         NextStep(
@@ -268,14 +264,22 @@ def lost_majority(situation: Situation, _: Doubts) -> Iterator[Cause]:
     view = situation.common_view
     if view is None:
         return
-    empty = {
-        sid
-        for sid, server in situation.by_sid.items()
-        if sid in view.voters and server.disk is not None and server.disk.is_empty and sid not in situation.serving
-    }
+    empty = situation.empty & view.voters
     full = [sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty]
-    if not empty or not full or view.contains_quorum(view.voters - empty):
+    if not empty or view.voters <= empty or view.contains_quorum(view.voters - empty):
         return
+    keep = (
+        recovery(
+            situation,
+            full,
+            f"Make new data directories from those of {servers_text(full)}:",
+            "says what may be lost, and how to start again. It writes with `--to NEW --write`.",
+        )
+        if full
+        else NextStep(
+            StepKind.LOOK, (), f"Run the diagnosis again with the data of {servers_text(view.voters - empty)}."
+        )
+    )
     yield Cause(
         CauseKind.MAJORITY_LOST,
         tuple(sorted(empty)),
@@ -283,12 +287,7 @@ def lost_majority(situation: Situation, _: Doubts) -> Iterator[Cause]:
         tuple(f"{on_a_line(situation.by_sid[sid].place)}: no snapshot and no log" for sid in sorted(empty)),
         (
             NextStep(StepKind.STOP, tuple(sorted(empty)), f"Stop {servers_text(empty)}, or leave them stopped."),
-            recovery(
-                situation,
-                full,
-                f"Make new data directories from those of {servers_text(full)}:",
-                "says what may be lost, and how to start again. It writes with `--to NEW --write`.",
-            ),
+            keep,
         ),
         ("Do not start the empty servers together: they are a quorum, elect one of themselves, and the others then lose"
          " all data.",),

@@ -98,12 +98,14 @@ def _scenario(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) -
     first = {action["start"]: action for action in reversed(plan) if "start" in action}
     erased = {sid for sid, action in first.items() if "disk" in action}
     stopped = {sid for step in steps if step.kind is StepKind.STOP for sid in step.servers} - started
-    base, zxids = _zxids(doubts, (situation.by_sid[sid].disk for sid in view.members if sid not in erased))
+    empty = {sid for sid in view.members if _starts_empty(situation.by_sid[sid].disk)}
+    base, zxids = _zxids(doubts, (situation.by_sid[sid].disk for sid in view.members - erased - empty))
     servers: dict[Sid, dict[str, object]] = {}
     for sid in sorted(view.members - stopped):
         disk = situation.by_sid[sid].disk
-        if sid in erased:
-            servers[sid] = {"file": FILE}
+        late = {} if sid in started else {"late": True}
+        if sid in erased | empty:
+            servers[sid] = {"file": FILE, **late}
             continue
         if disk is None or disk.is_empty or disk.current.value is None or disk.accepted.value is None:
             raise UnknownStateError(f"the epochs of server {sid} are not known")
@@ -118,7 +120,7 @@ def _scenario(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) -
             "epoch": disk.current.value,
             "accepted_epoch": disk.accepted.value,
             "log": [format_zxid(zxid) for zxid in (base, *held)],
-            **({} if sid in started else {"late": True}),
+            **late,
         }
     keys = {
         "name": "the next steps", "servers": servers, "plan": plan, "protocol": "zab", "grain": "oracle",
@@ -127,6 +129,11 @@ def _scenario(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) -
     }  # fmt: skip
     groups = zip(doubts.groups, zxids, strict=True)
     return write_yaml(keys), frozenset({base, *(zxid for group, zxid in groups if group.fate is not WriteFate.OPEN)})
+
+
+def _starts_empty(disk: DiskSurvey | None) -> bool:
+    """Whether a server starts as a new one: its disk has no data, and no epochs."""
+    return disk is not None and disk.is_empty and disk.accepted.is_absent and disk.current.is_absent
 
 
 def _view(situation: Situation, doubts: Doubts) -> View:

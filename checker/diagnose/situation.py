@@ -95,11 +95,10 @@ class Situation:
         return next(view for view in self.views.values() if members_of(view) == members)
 
     @cached_property
-    def empty_voters(self) -> frozenset[Sid]:
-        """The voters whose disk is empty, and that do not serve: an election with them can drop what others have."""
-        voters = frozenset[Sid]() if self.common_view is None else self.common_view.voters
+    def empty(self) -> frozenset[Sid]:
+        """The servers that do not serve, and whose disk is empty: an election with them can drop what others have."""
         empty = {sid for sid, server in self.by_sid.items() if server.disk is not None and server.disk.is_empty}
-        return voters & empty - {*self.serving}
+        return frozenset(empty.difference(self.serving, () if self.common_view is None else self.common_view.observers))
 
     @cached_property
     def deviants(self) -> tuple[Sid, ...]:

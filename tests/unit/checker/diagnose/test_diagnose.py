@@ -6,6 +6,8 @@ The archives in `incidents` were written by `python -m tests.reality.incidents`,
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -22,7 +24,7 @@ from checker.diagnose.evidence import evidence
 from checker.diagnose.explored import explored
 from checker.diagnose.messages import LONGEST, LogKind, read_log
 from checker.diagnose.report import Diagnosis, also_seen, diagnose, text_lines
-from checker.recover.evidence import directories_in
+from checker.recover.evidence import RecoverError, directories_in, disks_in
 from checker.rollout.inputs.live import LiveServer, NoAnswerError, Silence
 from refimpl.disk import epochs, snapshot
 from refimpl.disk.txnlog import TxnLog
@@ -31,6 +33,7 @@ from refimpl.wire.txn import encode_txn
 from spec.quorum import Sid
 from spec.tree.txns import Change, DeleteTxn
 from spec.txn import counter_of, make_zxid
+from tests.unit.checker.diagnose.test_diagnose_live import NOT_SERVING, listening
 
 INCIDENTS = Path(__file__).parents[2] / "incidents"
 DEEDS = {
@@ -191,6 +194,90 @@ def test_two_directories_with_one_id_decide_nothing(tmp_path: Path) -> None:
     answer = diagnosed(tmp_path)
     assert "one id" in answer.doubts.unanswered
     assert erased(answer) == set()
+
+
+def test_a_folder_that_is_given_twice_is_one_place(tmp_path: Path) -> None:
+    for sid in (1, 2, 3):
+        write_server(tmp_path / "all" / str(sid), sid, (1, 2))
+    (tmp_path / "link").symlink_to("all")
+    once = diagnosed(tmp_path / "all")
+    for again in ("all", "all/3", "all/3/data", "link"):
+        for inputs in ([tmp_path / "all", tmp_path / again], [tmp_path / again, tmp_path / "all"]):
+            twice = diagnosed(*inputs)
+            assert (twice.causes, twice.doubts) == (once.causes, once.doubts), inputs
+            assert twice.situation.views == once.situation.views
+
+
+HIDDEN: dict[str, Callable[[Path], object]] = {
+    "a file": Path.touch,
+    "a mount that is missing": lambda path: path.symlink_to("/nonexistent/mount"),
+    "a folder of another user": lambda path: path.mkdir(0),
+    "a folder without the right to search": lambda path: path.mkdir(0o444),
+}
+
+
+@pytest.mark.parametrize("way", HIDDEN)
+def test_data_that_cannot_be_read_here_is_not_given(tmp_path: Path, way: str) -> None:
+    """Nothing says that it is empty or damaged."""
+    if "folder" in way and not os.geteuid():
+        pytest.skip("root may read every folder")
+    for sid in (1, 2, 3):
+        write_server(tmp_path / "all" / str(sid), sid, (1, 2))
+    for sid in (1, 2):
+        folder = tmp_path / "all" / str(sid) / "data" / "version-2"
+        folder.rename(tmp_path / f"moved-{sid}")
+        HIDDEN[way](folder)
+    answer = diagnosed(tmp_path / "all")
+    assert (answer.causes, [missing.before for missing in answer.doubts.unseen]) == ((), [None])
+    assert "version-2: it" in list(text_lines(answer))[-1]
+
+
+def test_a_recovery_needs_every_file_of_a_disk(tmp_path: Path) -> None:
+    write_server(tmp_path, 3, (1, 2))
+    (tmp_path / "data" / "version-2" / "log.100000003").symlink_to("/nonexistent/log")
+    with pytest.raises(RecoverError, match=r"log\.100000003: it cannot be read here"):
+        disks_in(directories_in([str(tmp_path)]))
+
+
+@pytest.mark.parametrize("name", ["acceptedEpoch", "currentEpoch"])
+@pytest.mark.parametrize("content", [b"", b"x", b"9" * 100, b"\0" * 8])
+def test_an_epoch_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes) -> None:
+    for sid in (1, 2, 3):
+        write_server(tmp_path / str(sid), sid, (1, 2))
+    (tmp_path / "1" / "data" / "version-2" / name).write_bytes(content)
+    (cause,) = diagnosed(tmp_path).causes
+    assert (cause.kind, cause.servers) == (CauseKind.EPOCH_MISSING, (1,))
+
+
+def test_an_empty_disk_starts_when_the_others_serve(tmp_path: Path) -> None:
+    """Server 1 runs, and is behind server 3. With the empty server 2 it would elect itself."""
+    addresses = write_stopped(tmp_path, {1: (1,), 2: (), 3: (1, 2)}).partition(",")[2]
+    empty_disk(tmp_path / "2")
+    with listening(lambda _: NOT_SERVING.encode()) as running:
+        (cause,) = diagnose([str(tmp_path), f"{running},{addresses}"], {running: 1}).causes
+    assert cause.kind is CauseKind.NO_QUORUM
+    assert [step.servers for step in cause.steps if step.kind is StepKind.START] == [(3, 1), (2, 3)]
+
+
+def test_empty_disks_that_are_a_quorum_are_never_started(tmp_path: Path) -> None:
+    """Nothing is known of the disk of server 1: it may have all data."""
+    addresses = write_stopped(tmp_path, {1: (1,), 2: (), 3: ()})
+    shutil.rmtree(tmp_path / "1" / "data")
+    for sid in ("2", "3"):
+        empty_disk(tmp_path / sid)
+    answer = diagnosed(tmp_path, addresses)
+    assert answer.causes[0].kind is CauseKind.MAJORITY_LOST
+    config = tmp_path / "3" / "zoo.cfg"
+    config.write_text(config.read_text().replace("server.3=", "server.4="))
+    other = diagnosed(tmp_path, addresses)
+    assert other.causes[0].kind is CauseKind.WRONG_MYID
+    steps = [step for cause in (*answer.causes, *other.causes) for step in cause.steps]
+    assert not [step for step in steps if step.kind is StepKind.START]
+
+
+def empty_disk(home: Path) -> None:
+    shutil.rmtree(home / "data" / "version-2")
+    (home / "data" / "version-2").mkdir()
 
 
 def test_a_server_that_cut_its_log_may_have_acknowledged_what_was_behind(incident: Incident) -> None:

@@ -4,6 +4,7 @@ The expected answers follow from Zab: a leader of a higher epoch wins an electio
 quorum that meets every quorum of acknowledgements elects a leader with all that was acknowledged.
 """
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -65,6 +66,17 @@ def test_an_empty_disk_in_a_quorum_loses_the_answered_write(tmp_path: Path) -> N
     assert of(answer, NextStep(StepKind.STOP, (1,), ""), erase, start(2, 3)).unsafe_leaders == (3,)
     safe = of(answer, start(1, 3), erase, start(2))
     assert (safe.unsafe_leaders, safe.is_whole) == ((), True)
+
+
+def test_an_empty_disk_that_was_given_is_one_without_data(tmp_path: Path) -> None:
+    """Servers 2 and 3 may have acknowledged transactions 4 and 5 before server 2 lost its disk."""
+    three(tmp_path, 3, 3, 5)
+    shutil.rmtree(tmp_path / "2" / "data" / "version-2")
+    (tmp_path / "2" / "data" / "version-2").mkdir()
+    answer = diagnose([str(tmp_path)])
+    assert of(answer, start(2, 3)).unsafe_leaders == (1,)
+    safe = of(answer, start(3, 1), start(2))
+    assert (safe.unsafe_leaders, safe.is_whole, safe.served) == ((), True, True)
 
 
 def test_unsafe_steps_are_replaced_by_the_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
