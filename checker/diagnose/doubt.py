@@ -1,8 +1,9 @@
 """The transactions in doubt, and the decision whether a disk may be erased.
 
 An acknowledged transaction is on the disks of a quorum of voters. So a client can have its answer only if the disks
-with it, and the missing disks, contain a quorum. An election is won by the highest current epoch, then the
-last zxid. A transaction survives if no quorum is won by a disk without it.
+with it, and the missing disks, contain a quorum, or if a server without a vote has it: an observer hears of commits
+alone. An election is won by the highest current epoch, then the last zxid. A transaction survives if no quorum is won
+by a disk without it.
 
 Rules of this module:
 
@@ -188,11 +189,7 @@ def doubts(situation: Situation) -> Doubts:
         return Doubts(unanswered="no disk has a whole history")
     unseen = LossJudge(histories, candidates[0], [view]).bound().missing or ()
     cuts = _cuts(situation)
-    in_doubt = (
-        _doubt(piece, disks, view, cuts)
-        for piece in pieces
-        if any(disks[number].sid in view.voters for number in piece.sides[0]) and not _have_all(piece, disks)
-    )
+    in_doubt = (_doubt(piece, disks, view, cuts) for piece in pieces if not _have_all(piece, disks))
     groups = list[Doubt]()
     for _, alike in groupby(in_doubt, lambda doubt: (doubt.having, doubt.lacking, doubt.fate)):
         members = list(alike)
@@ -266,7 +263,7 @@ def _doubt(piece: Piece, disks: Sequence[ComparedDisk], view: View, cuts: Mappin
         if disk.claim.may_have_lost(piece.first) or cuts.get(disk.sid, piece.first) < piece.first
     }
     fate = WriteFate.KEPT
-    if not view.contains_quorum(having | unknown | maybe):
+    if not (view.contains_quorum(having | unknown | maybe) or having - view.voters):
         fate = WriteFate.OPEN
     elif any(map(view.contains_quorum, _electors_without(lacking, disks, unknown))):
         fate = WriteFate.LOST

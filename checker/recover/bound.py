@@ -4,6 +4,7 @@ Rules of this module:
 
 - A write is acknowledged when a quorum of the voters has it on disk. So one that too few disks have or may have had was
   never acknowledged. The disks that may have had it are those of the lost voters, and those that may have lost it.
+  An observer hears of commits alone, so what it has may have been acknowledged.
 - A server acknowledges nothing of an epoch above its currentEpoch, which it writes first.
 - Each later epoch begins with all acknowledged writes. So a disk whose history goes on behind a place without a write
   shows that the write was never acknowledged. This needs one set of voters: two leaders of servers with different files
@@ -135,7 +136,8 @@ class LossJudge:
             for number in lacking
             if self._disks[number].may_have_lost(piece.first) or self._disks[number].covered >= piece.first
         }
-        if not self._is_quorum(holders | maybe):
+        observers = {sid for view in self._views for sid in view.observers}
+        if not self._is_quorum(holders | maybe) and not any(self._disks[number].sid in observers for number in holders):
             return Standing.TOO_FEW
         if self.one_electorate:
             if self._history.base.zxid >= piece.first:

@@ -186,6 +186,19 @@ def test_a_quorum_of_whole_disks_has_every_acknowledged_write(tmp_path: Path) ->
     assert diagnosed(tmp_path / "1", tmp_path / "2" / "zoo.cfg").doubts.unseen != ()
 
 
+@pytest.mark.parametrize("given", [(1, 2, 3), (1, 2)])
+@pytest.mark.parametrize("holders", [(4,), (1, 4)])
+def test_what_an_observer_has_was_committed(tmp_path: Path, given: tuple[Sid, ...], holders: tuple[Sid, ...]) -> None:
+    """The voters have lost it, for example by old copies of their disks."""
+    write_stopped(tmp_path, {sid: (1, 2, 3) if sid in holders else (1,) for sid in (*given, 4)})
+    for sid in (*given, 4):
+        config = tmp_path / str(sid) / "zoo.cfg"
+        lines = [f"server.{one}=h{one}:2888:3888{':observer' * (one == 4)}" for one in (1, 2, 3, 4)]
+        config.write_text("\n".join([*config.read_text().splitlines()[:5], *lines]))
+    (doubt,) = diagnosed(tmp_path).doubts.groups
+    assert (doubt.having, doubt.fate) == (holders, WriteFate.LOST)
+
+
 def test_two_directories_with_one_id_decide_nothing(tmp_path: Path) -> None:
     """Nothing says which of them is the server's, so none counts as its disk."""
     for name, sid in (("a", 1), ("b", 2), ("c", 2), ("d", 3)):

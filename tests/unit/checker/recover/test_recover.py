@@ -104,6 +104,17 @@ def test_observers_and_strangers_count_in_no_quorum(tmp_path: Path, capsys: pyte
     assert answer(capsys, tmp_path, "--voters", "1,2,3")[1]["may_be_lost"]["most"] is None
 
 
+def test_what_an_observer_has_may_have_been_acknowledged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It hears of commits alone. The voters have another transaction under its zxid."""
+    lines = [f"server.{sid}=h{sid}:2888:3888{':observer' * (sid == 4)}" for sid in (1, 2, 3, 4)]
+    (tmp_path / "zoo.cfg").write_text("\n".join([*lines, "tickTime=2000"]) + "\n")
+    for sid in (1, 2, 3, 4):
+        mine = change(E1 + 2, "observed" if sid == 4 else "")
+        disk(tmp_path / f"disks/{sid}", sid, [E1 + 1, E1 + 2], 1, changes={E1 + 2: mine})
+    code, said = answer(capsys, tmp_path / "disks", "--config", tmp_path / "zoo.cfg")
+    assert (code, said["may_be_lost"]["most"]) == (12, 1)
+
+
 def test_a_quorum_by_weights_needs_its_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two groups, both needed: without the disks of one group no write was acknowledged by them alone."""
     lines = [f"server.{sid}=h{sid}:2888:3888" for sid in (1, 2, 3, 4, 5)]
