@@ -207,6 +207,13 @@ class Situation:
         """Whether an address was given."""
         return any(server.live is not None for server in self.servers)
 
+    def _may_follow(self, leader: Sid) -> frozenset[Sid]:
+        """The leader, and the serving servers that can follow it: they name no other, and it votes in their views."""
+        running = {sid: self.by_sid[sid].running for sid in self.serving if self.followed.get(sid, leader) == leader}
+        return frozenset(sid for sid, files in running.items() if files is None or files.view.is_voter(leader)) | {
+            leader
+        }
+
     def _in_mode(self, *modes: str) -> tuple[Sid, ...]:
         return tuple(sid for sid, server in sorted(self.by_sid.items()) if server.mode in modes)
 
@@ -222,10 +229,11 @@ class Situation:
             return None
         for leader in self.leaders:
             view, answer = self.views.get(leader, self.common_view), self.by_sid[leader].answers
-            if view is not None and view.contains_quorum({*self.serving}):
+            serving = self._may_follow(leader)
+            if view is not None and view.contains_quorum(serving):
                 return True
             # The groups and weights of a voting view are not stated, and all its voters are a quorum by any of them.
-            if answer is not None and answer.voting_view and answer.voting_view <= {*self.serving}:
+            if answer is not None and answer.voting_view and answer.voting_view <= serving:
                 return True
         common = self.common_view
         if common is None:

@@ -155,6 +155,22 @@ def test_the_monitor_of_a_client_port_is_read() -> None:
     assert len(list(also_seen(answer))) == 1
 
 
+def test_followers_count_for_a_leader_that_they_can_follow() -> None:
+    """Server 4 does not vote in the configuration of the others, or they name another leader."""
+    with (
+        listening(words(conf=conf(1, 3), srvr=srvr("follower"))) as one,
+        listening(words(conf=conf(2, 3), srvr=srvr("follower"))) as two,
+        listening(words(conf=conf(4, 4), srvr=srvr("leader"))) as four,
+    ):
+        assert diagnosed(f"{one},{two},{four}").situation.has_quorum is not True
+    with (
+        listening(admin(1, "follower", 3)) as one,
+        listening(admin(2, "leader", 2)) as two,
+        listening(admin(3, "follower", 1)) as three,
+    ):
+        assert diagnosed(f"http://{one},http://{two},http://{three}").situation.has_quorum is not True
+
+
 def test_a_server_runs_with_the_members_of_its_answer_until_its_restart(tmp_path: Path) -> None:
     """Three of five have the new file on their disks, and run with the old one: the common view is the running one."""
     new = "".join(f"server.{sid}=zk{sid}:2888:3888\n" for sid in range(1, 6))
