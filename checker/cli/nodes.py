@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from checker.cli.options import parser
 from checker.cli.sources import RunRequest
 from checker.scenario import ScenarioError, VariantError, bundled, from_text
 from checker.scenario.schema import ZAB, ChannelEntry, FaultsEntry, Scenario, ServersEntry, WorkloadEntry
@@ -19,14 +18,14 @@ from checker.scenario.yaml_lines import read_yaml, write_yaml
 from checker.user_files import OutputError
 
 FOLDER = "nodes"
+_OF_BUDGETS: dict[str, type[Struct]] = {"faults": FaultsEntry, "workload": WorkloadEntry}
 _MAPS: dict[str, type[Struct]] = {
     "": Scenario,
     "servers": ServersEntry,
     "channel": ChannelEntry,
-    "faults": FaultsEntry,
-    "workload": WorkloadEntry,
+    **_OF_BUDGETS,
 }
-_MAP_OF = {
+KEYS = {
     key: name for name, entry in _MAPS.items() for key in entry.__struct_fields__ if key not in ("variants", "like")
 }
 """The map of a scenario that has the key; "" for the scenario itself."""
@@ -68,8 +67,7 @@ def presets(nodes: int) -> Iterator[dict[str, Any]]:
 
 def _described(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The keys of the scenario that the options describe, if they do not only give the number of servers."""
-    usual = vars(parser().parse_args([]))
-    given = {name: value for name, value in vars(options).items() if name in _MAP_OF and value != usual[name]}
+    given = {name: value for name, value in vars(options).items() if name in KEYS and value is not None}
     if not given:
         return
     late = {} if options.established else {"late": options.nodes}
@@ -77,9 +75,10 @@ def _described(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     keys: dict[str, Any] = {"": {"name": "as described", "rounds": 2, "sometimes": witness, "expect": "passed"}}
     keys["servers"] = {"count": options.nodes, **late}
     for name, value in given.items():
-        keys.setdefault(_MAP_OF[name], {})[name] = value
-    views = keys["servers"]["other_view"] = dict(options.other_view)
-    if len(views) < len(options.other_view):
+        if value or KEYS[name] not in _OF_BUDGETS:  # a budget of nothing is no key of the scenario
+            keys.setdefault(KEYS[name], {})[name] = value
+    views = keys["servers"]["other_view"] = dict(options.other_view or ())
+    if len(views) < len(options.other_view or ()):
         raise OutputError("--other-view gives one server two files; give each server one")
     yield keys.pop("") | keys
 

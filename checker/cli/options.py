@@ -63,26 +63,27 @@ def parser(commands: Iterable[str] = (), program: str = "python -m checker") -> 
 
 
 def _ensemble(top: argparse.ArgumentParser) -> None:
+    """Add the options that describe an ensemble. Each is None unless it is given, also with its usual value."""
     group = top.add_argument_group("the ensemble")
     group.add_argument("--nodes", type=between(1, 7), default=3, metavar="N", help="servers, 1 to 7 (default: 3)")
-    group.add_argument("--observers", type=between(0, 6), default=0, metavar="K", help="the last K are observers")
+    group.add_argument("--observers", type=between(0, 6), metavar="K", help="the last K are observers")
     group.add_argument("--grain", choices=("fine", "oracle"), help="every message, or an election in one step")
-    group.add_argument("--established", action="store_true", help="begin with a leader, not with a cold start")
     group.add_argument(
-        "--other-view", type=other_view, action="append", default=[], metavar="SID=1,2,3",
+        "--established", action="store_true", default=None, help="begin with a leader, not with a cold start"
+    )
+    group.add_argument(
+        "--other-view", type=other_view, action="append", metavar="SID=1,2,3",
         help="give one server a configuration with these voters; may be repeated",
     )  # fmt: skip
-    group.add_argument("--rounds", type=between(1, 9), default=2, metavar="R", help="no election begins beyond (2)")
-    group.add_argument(
-        "--capacity", type=between(1, 9), default=2, metavar="M", help="messages in flight a channel (2)"
-    )
+    group.add_argument("--rounds", type=between(1, 9), metavar="R", help="no election begins beyond (2)")
+    group.add_argument("--capacity", type=between(1, 9), metavar="M", help="messages in flight a channel (2)")
     group.add_argument("--protocol", choices=("election", "zab"), help="the election alone (default), or all of Zab")
     group.add_argument("--discovery", choices=("packets", "one-step"), help="one-step: an election begins its epoch")
     faults = top.add_argument_group("faults, each with its budget (default: 0)")
     for name in OPTIONAL:
         budget = BUDGETS[name]
         meaning = f"with zab: {budget.option}" if budget.domain.is_of_zab else budget.option
-        faults.add_argument(option(name), type=between(0, 9), default=0, metavar="K", help=meaning)
+        faults.add_argument(option(name), type=between(0, 9), metavar="K", help=meaning)
     for former in FORMER_NAMES:
         faults.add_argument(f"--{former}", action=_FormerOption, help=argparse.SUPPRESS)
     faults.add_argument("--late", type=between(0, 7), metavar="K", help="the last K servers start late or never")
