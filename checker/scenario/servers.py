@@ -20,7 +20,16 @@ from checker.models.ensemble import Member, PlannedAction, Setup, Software
 from checker.scenario.files import Files
 from checker.scenario.kind import word
 from checker.scenario.schema import ZAB, LogEntry, PlanEntry, Scenario, ServerEntry, ServersEntry, decode
-from checker.scenario.yaml_lines import LikeError, NoEffect, Path, YamlDocument, like_named, position, variant_names
+from checker.scenario.yaml_lines import (
+    LikeError,
+    NoEffect,
+    Path,
+    YamlDocument,
+    like_named,
+    nearest,
+    position,
+    variant_names,
+)
 from spec.durable import Durable
 from spec.quorum import Sid
 from spec.releases import defects_of
@@ -48,14 +57,15 @@ def list_servers(scenario: Scenario, document: YamlDocument, files: Files) -> Sc
     if count not in scenario.sizes and scenario.sizes:
         right = f"write one of {', '.join(map(str, scenario.sizes))}, or add it to sizes"
         raise document.error(("servers", "count"), f"{count} is not a size of this scenario", right)
+    _check_sizes(scenario, document)
     for key, value in scenario.sizes.get(count, {}).items():
         keys[key] = keys[key] | value if isinstance(value, dict) and isinstance(keys.get(key), dict) else value
     document.lines |= {path[2:]: line for path, line in document.lines.items() if path[:2] == ("sizes", count) != path}
     entry = decode(ServersEntry, document, keys["servers"], ("servers",))
     sids = range(1, count + 1)
-    stranger = next((sid for sid, voters in entry.other_view.items() if sid not in sids or sid not in voters), None)
+    odd_view = next((sid for sid, voters in entry.other_view.items() if not _is_view(sid, voters, sids)), None)
     for is_wrong, key, problem, right in (
-        (not 1 <= count == entry.count <= MOST, "count", f"{entry.count} servers", f"write one of 1 to {MOST}"),
+        (not 1 <= count <= MOST, "count", f"{count} servers", f"write one of 1 to {MOST}"),
         ("file" in keys, "count", "the files of such servers are made for them", "leave file out, or list the servers"),
         (
             not 0 <= entry.observers < count, "observers",
@@ -67,8 +77,8 @@ def list_servers(scenario: Scenario, document: YamlDocument, files: Files) -> Sc
             "it starts all servers, and others start some of them", "leave late and history out",
         ),
         (
-            stranger is not None, "other_view", f"server {stranger} is not among 1 to {count}, or not in its own file",
-            "write the voters in the file of one of the servers, with its own id",
+            odd_view is not None, "other_view", f"no server {odd_view} has such a file",
+            f"write for one of 1 to {count} its voters, each once, with itself",
         ),
     ):  # fmt: skip
         if is_wrong:
@@ -89,6 +99,25 @@ def list_servers(scenario: Scenario, document: YamlDocument, files: Files) -> Sc
     if entry.established:
         keys["history"] = [{"start": list(sids)}]
     return decode(Scenario, document, keys, ())
+
+
+def _check_sizes(scenario: Scenario, document: YamlDocument) -> None:
+    """Raise ScenarioError for a size that cannot be, or for a key that no scenario of this size has."""
+    names = [name for name in Scenario.__struct_fields__ if name not in ("file", "sizes")]
+    for size, keys in scenario.sizes.items():
+        if not 1 <= size <= MOST:
+            raise document.error(("sizes", size), f"{size} servers", f"write one of 1 to {MOST}")
+        for key, value in keys.items():
+            if key not in names:
+                raise document.error(("sizes", size, key), "unknown key", nearest(key, names))
+            if key == "servers" and isinstance(value, dict) and "count" in value:
+                right = "leave it out: the key of the map is the number"
+                raise document.error(("sizes", size, key, "count"), "it is written twice", right)
+
+
+def _is_view(sid: Sid, voters: list[Sid], sids: Iterable[Sid]) -> bool:
+    """Whether these voters may be in the file of a server of these, which is one of them."""
+    return sid in sids and sid in voters and min(voters) >= 0 and len(set(voters)) == len(voters)
 
 
 def _zoo_cfg(voters: Iterable[Sid], observers: Iterable[Sid] = ()) -> str:

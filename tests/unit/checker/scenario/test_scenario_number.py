@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from checker.cli.nodes import presets
+from checker.cli.nodes import KEYS, presets
+from checker.cli.options import parser
 from checker.scenario import ScenarioError, bundled, from_text
 from tests.support.command_line import Write, cli, scenarios_in
 
@@ -59,14 +60,23 @@ def test_a_size_has_its_keys_and_merges_maps() -> None:
         ),
         ("servers: {count: 0}\n", "1: servers.count: 0 servers; write one of 1 to 9"),
         ("servers: {count: 10}\n", "1: servers.count: 10 servers; write one of 1 to 9"),
-        ("servers: {count: 3}\nsizes: {3: {servers: {count: 4}}}\n", "2: servers.count: 4 servers"),
-        ("servers: {count: 3}\nsizes: {3: {fualts: {}}}\n", "2: fualts: unknown key; did you mean faults?"),
+        ("servers: {count: 3}\nsizes: {3: {servers: {count: 4}}}\n", "2: sizes.3.servers.count: it is written twice"),
+        ("servers: {count: 3}\nsizes: {3: {fualts: {}}}\n", "2: sizes.3.fualts: unknown key; did you mean faults?"),
+        ("servers: {count: 3}\nsizes:\n  3: {}\n  4: {fualts: {}}\n", "4: sizes.4.fualts: unknown key; did you mean"),
+        ("servers: {count: 3}\nsizes:\n  3: {}\n  12: {}\n", "4: sizes.12: 12 servers; write one of 1 to 9"),
+        ("servers: {count: 3}\nsizes: {3: {sizes: {4: {}}}}\n", "2: sizes.3.sizes: unknown key"),
         ("servers: {count: 3}\nsizes: {3: {faults: {crashes: -1}}}\n", "2: faults.crashes: a budget below zero"),
         ("servers: [1, 2]\nsizes: {2: {}}\n", "2: sizes: the scenario has no number of servers"),
         ("servers: {count: 3}\nfile: zoo-3.cfg\n", "1: servers.count: the files of such servers are made for them"),
         ("servers: {count: 3, established: true, late: 1}\n", "1: servers.established: it starts all servers"),
         ("servers: {count: 2, observers: 2}\n", "1: servers.observers: 2 leaves no voter among 2 servers"),
-        ("servers: {count: 2, other_view: {1: [2]}}\n", "1: servers.other_view: server 1 is not among 1 to 2, or not"),
+        (
+            "servers: {count: 2, other_view: {1: [2]}}\n",
+            "1: servers.other_view: no server 1 has such a file; write for",
+        ),
+        ("servers: {count: 2, other_view: {3: [3]}}\n", "1: servers.other_view: no server 3 has such a file"),
+        ("servers: {count: 2, other_view: {2: [2, 2]}}\n", "1: servers.other_view: no server 2 has such a file"),
+        ("servers: {count: 2, other_view: {2: [2, -1]}}\n", "1: servers.other_view: no server 2 has such a file"),
     ],
 )
 def test_a_mistake_is_named_at_its_place(text: str, error: str) -> None:
@@ -91,3 +101,13 @@ def test_a_preset_runs_by_its_file_as_in_its_set(scenario: Write) -> None:
     (run,) = cli("run", scenario(path.read_text().replace("count: 3", "count: 2")), "--json").data["runs"]
     of_set = {run["job"]["name"]: run["search"]["levels"] for run in cli("--nodes", 2, "--json").data["runs"]}
     assert run["search"]["levels"] == of_set["faults of every kind"]
+
+
+def test_an_option_of_an_ensemble_counts_also_with_its_usual_value() -> None:
+    assert {value for name, value in vars(parser().parse_args([])).items() if name in KEYS} == {None}
+    for option in ("--rounds", 2), ("--observers", 0), ("--crashes", 0), ("--writes", 0):
+        (run,) = cli("--nodes", 2, *option, "--depth", 0, "--json").data["runs"]
+        assert run["job"]["name"] == "as described"
+    words = "--nodes 3 --protocol zab --grain oracle --elections 0 --depth 0 --json"
+    (run,) = cli(*words.split()).data["runs"]
+    assert "at most 0 elections of a leader" in run["job"]["bounds"]
