@@ -151,6 +151,10 @@ SHORTEN = 30.0
 SHARE_OF_MEMORY = 0.8  # of the available memory, unless --memory is given
 MOST_DEPTH = 60_000
 MOST_WALKS = 10**9
+_OF_A_SWARM = (
+    "seconds", "walks", "memory", "keep_going", "plot", "json", "traces", "refine", "verdict", "junit", "sarif",
+)  # fmt: skip
+"""The options that mean nothing for one walk."""
 
 
 def _swarm_options(parser: argparse.ArgumentParser) -> None:
@@ -203,6 +207,8 @@ def _swarm_or_walk(options: argparse.Namespace) -> int:
     from checker.user_files import OutputError, check_writable  # noqa: PLC0415
 
     try:
+        if options.walk is not None:
+            _check_alone(options)
         prepare(options)
         if options.plot is not None:
             check_available(options.plot)
@@ -213,6 +219,15 @@ def _swarm_or_walk(options: argparse.Namespace) -> int:
         return _walk(request.job, options) if options.walk is not None else _swarm(request, options)
     except (OutputError, VariantError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
+
+
+def _check_alone(options: argparse.Namespace) -> None:
+    """Raise OutputError for an option beside --walk that would do nothing."""
+    from checker.user_files import OutputError  # noqa: PLC0415
+
+    for name in _OF_A_SWARM:
+        if getattr(options, name):
+            raise OutputError(f"--walk repeats and shows one walk; leave --{name.replace('_', '-')} out")
 
 
 def _swarm_limits(options: argparse.Namespace) -> Limits:

@@ -113,6 +113,13 @@ def test_one_walk_is_repeated_with_its_number_and_seed(found):
     assert again.lines[-1].endswith("a finding of HistoryConsistency at its end")
 
 
+@pytest.mark.parametrize("option", ["--json", "--traces DIR", "--junit FILE", "--plot FILE.svg", "--memory 1G"])
+def test_an_option_of_a_swarm_is_refused_for_one_walk(option):
+    ended = cli("swarm", DEFECT, "--walk", 3, *option.split())
+    assert ended.code == 2
+    assert ended.err == f"error: --walk repeats and shows one walk; leave {option.split()[0]} out\n"
+
+
 def test_another_seed_gives_other_walks():
     one, other = (cli("swarm", SOUND, "--walks", 64, "--json", "--workers", 1, "--seed", seed).data for seed in (1, 2))
     assert one["swarm"]["walks_by_depth"] != other["swarm"]["walks_by_depth"]
