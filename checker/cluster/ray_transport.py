@@ -29,7 +29,7 @@ import psutil
 from checker.cluster.search_part import SearchPart
 from checker.engine.model import ModelError
 from checker.engine.process import Interrupts
-from checker.engine.search import PartLostError
+from checker.engine.search import LOST, PartLostError
 from spec.packages import needed
 from spec.text import required_integer
 
@@ -213,19 +213,7 @@ class RayTransport:
 
     def get(self, refs: Sequence[Ref]) -> list[Any]:
         """Wait for results. Raises PartLostError, and the exceptions of the methods."""
-        errors = self._ray.exceptions
-        try:
-            results: list[Any] = self._ray.get(list(refs))
-        except errors.RayTaskError as error:
-            cause = error.cause
-            if isinstance(cause, errors.RayError):
-                raise PartLostError(str(cause)) from None
-            if isinstance(cause, ModelError | OSError | MemoryError):
-                raise type(cause)(*cause.args) from None
-            raise
-        except errors.RayError as error:
-            raise PartLostError(str(error)) from None
-        return results
+        return _results(self._ray, refs)
 
     def replace_lost(self) -> list[int]:
         """Start an actor for each that does not answer. Raises ModelError without a machine for it."""
@@ -311,6 +299,23 @@ class _Host:
         return getattr(self._part, method)(*arguments)
 
 
+def _results(ray: Any, refs: Sequence[Ref]) -> list[Any]:
+    """Wait for results. Raises PartLostError, and the exceptions of the calls."""
+    errors = ray.exceptions
+    try:
+        results: list[Any] = ray.get(list(refs))
+    except errors.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, errors.RayError):
+            raise PartLostError(str(cause)) from None
+        if isinstance(cause, ModelError | OSError | MemoryError):
+            raise type(cause)(*cause.args) from None
+        raise
+    except errors.RayError as error:
+        raise PartLostError(str(error)) from None
+    return results
+
+
 def _send_user_modules(ray: Any) -> None:
     """Send functions and classes of user files by value, since the processes of a cluster cannot import these files."""
     installed_in = {Path(path).resolve() for path in sysconfig.get_paths().values()}
@@ -325,7 +330,7 @@ def _send_user_modules(ray: Any) -> None:
 
 
 def ray_calls(function: Callable[[int], Answer], seeds: Iterable[int], where: RayPlace) -> Iterator[tuple[int, Answer]]:
-    """Call a function for each seed on a cluster, as `seeds.for_each_seed`. Raises ModelError."""
+    """Call a function for each seed on a cluster, as `checker.swarm.search.for_each_seed`. Raises ModelError."""
     with connected(where) as ray:
         most = 2 * (where.processes or max(1, int(ray.cluster_resources().get("CPU", 1))))
         _send_user_modules(ray)
@@ -340,8 +345,10 @@ def ray_calls(function: Callable[[int], Answer], seeds: Iterable[int], where: Ra
                 if not waiting:
                     return
                 ready, _ = ray.wait(list(waiting))
-                for call in ready:
-                    yield waiting.pop(call), ray.get(call)
+                for call, answer in zip(ready, _results(ray, ready), strict=True):
+                    yield waiting.pop(call), answer
+        except PartLostError:
+            raise ModelError(LOST) from None
         finally:
             for call in waiting:
                 ray.cancel(call, force=True)

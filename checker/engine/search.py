@@ -34,6 +34,8 @@ from checker.engine.semantics import rebuild, rediscover
 
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
 MOST_LOSSES = 10  # without a new level
+LOST = "a process of the workers was ended from outside; is there enough memory?"
+"""The error where the work of a lost process is not begun again."""
 FINISHED = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
 
 Progress = Callable[[Exploration], None]

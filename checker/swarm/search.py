@@ -15,6 +15,8 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -29,7 +31,7 @@ from checker.engine.kernels import jit
 from checker.engine.model import Kind, Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Limits, Stop
-from checker.engine.search import REPORT_EVERY, Request, on_terminal
+from checker.engine.search import LOST, REPORT_EVERY, Request, on_terminal
 from checker.swarm.outcome import DEFAULT_DEPTH, SwarmOutcome, WalkCounts
 from checker.swarm.walker import MOST_WALKS, WalkRunner, safety
 
@@ -73,8 +75,6 @@ class PartTask:
 
     def __call__(self, number: int) -> WalkCounts:
         """The counts of the part with this number. Raises ModelError."""
-        if multiprocessing.parent_process() is not None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others, by the folder
         process = psutil.Process()
         return run_part(runner_of(self), self.limits, number, lambda: _reached(self, process))
 
@@ -152,6 +152,7 @@ class Swarm:
         limits = replace(limits, memory=memory)
         self._task = PartTask(make, frontier.identity, seed, limits, self._until, keep_going, alive)
         self._last = math.inf  # the number of the last part that counts
+        self._is_full = False  # a process reached the limit of memory
 
     def run(self) -> SwarmOutcome:
         """Walk until a limit or a finding, and rebuild the runs that were found."""
@@ -161,6 +162,7 @@ class Swarm:
         try:
             for number, counts in calls:
                 waiting[number] = counts
+                self._is_full = self._is_full or counts.stop is Stop.MEMORY
                 if counts.stop is Stop.FOUND:
                     self._last = min(self._last, number)
                 while added in waiting and added <= self._last:
@@ -187,7 +189,7 @@ class Swarm:
     def _numbers(self) -> Iterator[int]:
         walks = self.outcome.limits.work or MOST_WALKS
         number = 0
-        while part(number).first < walks and number <= self._last and time.time() < self._until:
+        while part(number).first < walks and number <= self._last and time.time() < self._until and not self._is_full:
             yield number
             number += 1
 
@@ -227,7 +229,7 @@ class Swarm:
     def _end(self) -> None:
         outcome = self.outcome
         if outcome.stop is Stop.WORK and outcome.walks < (outcome.limits.work or MOST_WALKS):
-            outcome.stop = Stop.TIME
+            outcome.stop = Stop.MEMORY if self._is_full else Stop.TIME
         outcome.compiling, outcome.seconds = False, time.monotonic() - self._began
         for prop in self.outcome.model.properties:
             if prop.name in outcome.sightings and prop.kind is not Kind.SOMETIMES:
@@ -246,7 +248,7 @@ def for_each_seed(
     time, so the seeds may be endless; closing the iterator cancels the calls that wait. An exception of the function is
     raised here and ends the calls. `stop` ends the calls that run in processes of this machine, which are then waited
     for: a program that ends while its pool ends may print a stack trace of Python. Raises ModelError if there is no
-    such cluster.
+    such cluster, or if a process is lost.
 
         for seed, found in for_each_seed(partial(explore_at_random, model), range(1000), workers=Ray()):
             print(seed, found)
@@ -265,13 +267,28 @@ def for_each_seed(
         queue = iter(seeds)
         try:
             while True:
-                for seed in islice(queue, 2 * workers - len(waiting)):
-                    waiting[pool.submit(function, seed)] = seed
+                with _children_without_interrupts():
+                    for seed in islice(queue, 2 * workers - len(waiting)):
+                        waiting[pool.submit(function, seed)] = seed
                 if not waiting:
                     return
                 for call in wait(waiting, return_when=FIRST_COMPLETED).done:
                     yield waiting.pop(call), call.result()
+        except BrokenProcessPool:
+            raise ModelError(LOST) from None
         finally:
             if stop is not None:
                 stop()
             pool.shutdown(wait=stop is not None, cancel_futures=True)
+
+
+@contextmanager
+def _children_without_interrupts() -> Iterator[None]:
+    """A context whose new processes never get a Ctrl-C, which reaches all processes of a terminal; the first one ends
+    the others. Here it takes effect at the end.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

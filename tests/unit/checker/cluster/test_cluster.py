@@ -1,5 +1,6 @@
 """Searches by several parts in this process: limits, interrupts, saves, and inputs that are refused."""
 
+import os
 import signal
 from functools import partial
 from pathlib import Path
@@ -344,3 +345,21 @@ def power(exponent: int, seed: int) -> int:
 def test_a_function_is_called_for_each_seed(processes):
     found = dict(for_each_seed(partial(power, 3), range(10), processes))
     assert found == {seed: seed * seed * seed for seed in range(10)}
+
+
+def vanish(_: int) -> None:
+    os._exit(1)
+
+
+def blocks_interrupts(_: int) -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_lost_process_is_one_error():
+    with pytest.raises(ModelError, match=r"ended from outside; is there enough memory\?"):
+        dict(for_each_seed(vanish, range(3), 2))
+
+
+def test_the_ctrl_c_of_a_terminal_reaches_no_other_process():
+    assert dict(for_each_seed(blocks_interrupts, range(4), 2)) == dict.fromkeys(range(4), True)
+    assert not blocks_interrupts(0)

@@ -16,6 +16,7 @@ import pytest
 from checker.cluster import Ray, exchange, ray_transport
 from checker.cluster.ray_transport import RayTransport
 from checker.engine import search
+from checker.engine.model import ModelError
 from checker.engine.result import Exploration, disagreements
 from checker.models import small_election
 from checker.swarm.search import for_each_seed
@@ -116,3 +117,13 @@ def test_the_command_line_prints_the_report_alone_and_leaves_no_file(tmp_path):
 
 def test_any_callable_object_is_called_for_each_seed(cluster):
     assert dict(for_each_seed(partial(pow, 2), range(5), cluster)) == {0: 1, 1: 2, 2: 4, 3: 8, 4: 16}
+
+
+def test_the_errors_of_a_function_and_lost_processes_on_the_cluster_are_one_line(cluster):
+    def fail(_):
+        raise ModelError("no answer")
+
+    with pytest.raises(ModelError, match=r"^no answer$"):
+        dict(for_each_seed(fail, range(1), cluster))
+    with pytest.raises(ModelError, match=r"ended from outside; is there enough memory\?"):
+        dict(for_each_seed(lambda _: os._exit(1), range(1), cluster))

@@ -121,6 +121,11 @@ def test_a_limit_of_time_ends_a_swarm_and_counts_the_walks_it_cut():
     assert outcome.samples[-1].steps == outcome.transitions
 
 
+def test_a_limit_of_memory_ends_a_swarm_and_not_only_a_part_of_it():
+    outcome = RandomWalks().explore(Request(scenario("zab-syncs").model, Limits(memory=1, work=20_000)))
+    assert outcome.stop is Stop.MEMORY and outcome.walks == part(0).size
+
+
 def test_an_interrupt_ends_a_swarm_with_its_counts_so_far():
     def interrupt(outcome):
         if outcome.transitions > 1000:
