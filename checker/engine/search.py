@@ -192,6 +192,7 @@ class Search:
         self._found: list[SavedFinding] = []
         self._saved: SavedSearch | None = None
         self._failed = ""
+        self._ending: Stop | None = None  # the limit that `must_end` saw last
         self._losses: list[str] = []
         self._losses_here, self._deepest = 0, -1
 
@@ -302,7 +303,7 @@ class Search:
         self._note_findings()
         self.note_round()
         if not is_whole:
-            raise LimitReachedError(self._reached_limit())
+            raise LimitReachedError(self._ending)
 
     def _examine_ends(self) -> None:
         """Examine the level at the depth given for states without a successor, after the search was saved."""
@@ -475,8 +476,9 @@ class Search:
                 raise LimitReachedError(stop)
 
     def must_end(self) -> bool:
-        """Whether a limit inside a level was reached, or an interrupt requested."""
-        return self._interrupts.requested or self._reached_limit() is not None
+        """Whether a limit inside a level was reached (the reason for the end), or an interrupt requested."""
+        self._ending = self._reached_limit()
+        return self._interrupts.requested or self._ending is not None
 
     def note_round(self) -> None:
         """Show the counts after a round."""

@@ -31,7 +31,7 @@ from checker.engine import (
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SearchFolder
 from checker.engine.result import SEED, disagreements
-from checker.engine.search import explore
+from checker.engine.search import Search, explore
 from checker.models import small_election
 from checker.swarm.search import for_each_seed
 from tests.support.parts import search_in_parts, small_rounds
@@ -135,6 +135,14 @@ def test_a_limit_inside_a_level_is_the_reason_for_the_end(limits, stop):
     found, _ = search_in_parts(ELECTION, limits, parts=2)
     assert found.stop is stop
     assert 0 < found.states < plain.explore(ELECTION).states
+
+
+def test_a_limit_that_holds_only_inside_a_level_is_no_interrupt():
+    """The visited sets of the next round may be too large, and those of a later one not."""
+    inside = patch.object(Search, "_reached_limit", lambda self: Stop.MEMORY if self.exchange.left else None)
+    with inside:
+        found, _ = search_in_parts(ELECTION, parts=2)
+    assert found.stop is Stop.MEMORY
 
 
 class InterruptAfter:
