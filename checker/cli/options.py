@@ -226,5 +226,11 @@ def apply_profile(options: argparse.Namespace) -> None:
         raise OutputError("--resume needs the folder of the checkpoint; add --checkpoint DIR")
     if options.checkpoint is not None and options.engine != "tables":
         raise OutputError(f"--checkpoint keeps searches by tables, and --engine {options.engine} is asked for")
-    if options.reduce != "none" and options.engine == "plain":
-        raise OutputError(f"--reduce {options.reduce} is for the table engine; write --engine tables, or --engine both")
+    of_tables = {
+        "reduce": options.reduce != "none", "seed": options.seed != SEED,
+        "workers": not isinstance(options.workers, int),
+    }  # fmt: skip
+    for name in of_tables if options.engine == "plain" else ():
+        if of_tables[name]:
+            why = f"--{name} {getattr(options, name)} is for the table engine"
+            raise OutputError(f"{why}; write --engine tables, or --engine both")
