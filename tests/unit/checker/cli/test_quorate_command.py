@@ -90,6 +90,14 @@ def test_an_error_names_the_help_of_this_program() -> None:
     assert ended.err.endswith("; for the options: quorate rollout --help\n")
 
 
+@pytest.mark.parametrize("name", [*commands_of("checker"), *commands_of("harness"), "nodes"])
+def test_an_unknown_option_is_one_line_with_the_help_of_the_command(name: str) -> None:
+    ended = quorate(name, "--no-such-option")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: ") and ended.err.count("\n") == 1
+    assert ended.err.endswith(f"; for the options: quorate {name} --help\n")
+
+
 def test_the_version_is_that_of_the_distribution() -> None:
     ended = quorate("--version")
     assert (ended.code, ended.out.split()[0]) == (0, "quorate")
