@@ -128,18 +128,23 @@ def summary_line(
 
 
 def invariants_lines(explorations: Sequence[Exploration]) -> list[str]:
-    """The invariants that a set of runs tested: the number of examined states, and of states where the premise held."""
-    figures: dict[str, list[tuple[int, int]]] = {}
+    """The invariants that a set of runs tested: the number of runs without a violation and of those with one, of
+    examined states, and of states where the premise held.
+    """
+    figures: dict[str, list[tuple[int, int, int, int]]] = {}
     for exploration in explorations:
         for prop in exploration.model.properties:
             if prop.kind is Kind.ALWAYS:
                 evaluations = exploration.evaluations[prop.name]
-                figures.setdefault(prop.name, []).append((evaluations.states, evaluations.premise))
+                is_violated = prop.name in exploration.found
+                counts = (not is_violated, is_violated, evaluations.states, evaluations.premise)
+                figures.setdefault(prop.name, []).append(counts)
     rows = []
     for name, runs in figures.items():
-        examined, premise = (sum(counts) for counts in zip(*runs, strict=True))
-        rows.append((name, f"{len(runs)} run" + "s" * (len(runs) > 1), f"{examined:,}", f"{premise:,}"))
-    return columns([("invariant", "held in", "states examined", "not trivially"), *rows]) if rows else []
+        good, bad, examined, premise = (sum(counts) for counts in zip(*runs, strict=True))
+        extent = f"{good} run" + "s" * (good != 1) + (f", VIOLATED in {bad}" if bad else "")
+        rows.append((name, extent, f"{examined:,}", f"{premise:,}"))
+    return columns([("invariant", "no violation in", "states examined", "not trivially"), *rows]) if rows else []
 
 
 def print_report(
