@@ -126,6 +126,8 @@ class RandomWalks:
         """Walk until a limit or a finding, and rebuild the runs that were found. Raises ModelError."""
         if request.checkpoint is not None:
             raise ModelError("random walks save no checkpoint; a seed and a number repeat each walk (--seed, --walk)")
+        if request.limits.states is not None or request.until_witnessed:
+            raise ModelError("random walks end at no number of states and at no witnesses; limit their number (work)")
         return Swarm(request, self).run()
 
 
@@ -133,10 +135,11 @@ class Swarm:
     """One swarm over one model; `run` may be called once."""
 
     def __init__(self, request: Request, frontier: RandomWalks) -> None:
-        model, limits, workers, seed = request.model, request.limits, request.workers, request.seed
+        model, limits, seed = request.model, request.limits, request.seed
+        workers = request.workers if frontier.make is not None else 1
         assert isinstance(workers, int | Ray)
         self.outcome = SwarmOutcome(model, "swarm", limits, seed=seed, workers=[str(workers)])
-        self._workers: Workers = workers if frontier.make is not None else 1
+        self._workers: Workers = workers
         self._progress, self._process = request.progress or on_terminal, psutil.Process()
         if not jit.is_compiled(with_walks=True):
             self.outcome.compiling = True

@@ -142,6 +142,17 @@ def test_random_walks_with_a_checkpoint_are_refused(tmp_path):
         explore(model, frontier=RandomWalks(), checkpoint=Checkpoint(tmp_path))
 
 
+@pytest.mark.parametrize("arguments", [{"limits": Limits(states=10)}, {"until_witnessed": True}])
+def test_what_would_not_end_random_walks_is_refused(arguments):
+    with pytest.raises(ModelError, match="random walks end at no number of states and at no witnesses"):
+        explore(scenario("zab-syncs").model, frontier=RandomWalks(), **arguments)
+
+
+def test_a_swarm_that_cannot_make_its_model_elsewhere_has_one_process():
+    outcome = explore(scenario("zab-syncs").model, Limits(work=8), frontier=RandomWalks(), workers=3)
+    assert outcome.workers == ["1"]
+
+
 def test_the_coverage_over_time_never_falls():
     outcome = RandomWalks().explore(Request(scenario("zookeeper-4643").model, Limits(depth=100, work=3000)))
     assert len(outcome.samples) > 10
