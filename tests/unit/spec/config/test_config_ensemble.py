@@ -56,3 +56,10 @@ def test_one_participant_and_an_observer_need_standalone_mode_to_be_off() -> Non
     with pytest.raises(ConfigError, match="observers with 1 participant"):
         parse_ensemble(text)
     assert parse_ensemble(text, standalone_enabled=False).view == majority_view({1}, observers={2})
+
+
+def test_a_weight_that_is_no_number_is_an_error() -> None:
+    """QuorumHierarchical.parse of 3.9.5 refuses it."""
+    servers = "server.1=h1:1:2\nweight.1=heavy"
+    with pytest.raises(ConfigError, match="weight 'heavy' is not a whole number"):
+        parse_ensemble(f"{servers}\ngroup.1=1\nversion=0")
