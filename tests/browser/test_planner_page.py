@@ -176,7 +176,7 @@ def test_a_folder_is_chosen_for_each_side_and_a_third_one_for_now(operator: Page
     choose(operator, "now", now)
     operator.click("#judge")
     operator.locator("#plan h1").wait_for()
-    assert operator.inner_text("#plan h1").startswith("Go on with the roll-out")
+    assert operator.inner_text("#plan h1").startswith("Not decided")
     assert operator.inner_text("#command").endswith("--from=before --to=after --now=now")
 
 
