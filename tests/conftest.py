@@ -56,9 +56,13 @@ def watch() -> isolation.Watch:
 
 @pytest.fixture(autouse=True)
 def own_files(watch: isolation.Watch) -> Iterator[None]:
-    """Fail a test that opens the user's files, or changes files outside its folders."""
+    """Fail a test that opens the user's files, changes files outside its folders, or leaves this process changed."""
+    before = isolation.ProcessState.current()
     yield
+    after = isolation.ProcessState.current()
+    before.restore()
     assert watch.taken() == [], "use tmp_path"
+    assert after == before, "restore what the test changed"
 
 
 def pytest_unconfigure() -> None:

@@ -3,7 +3,7 @@
     quorate rollout --from before --to after     as `python -m checker rollout`
     quorate node zoo.cfg                         as `python -m refimpl zoo.cfg`
 
-SIGTERM is handled like Ctrl-C in commands of the checker, as `python -m checker` does.
+As a program it handles SIGTERM like Ctrl-C, as `python -m checker` does. The node has a handler of its own.
 """
 
 import signal
@@ -21,6 +21,12 @@ MAINS = {
     for package, module in (("checker", "checker.cli.main"), ("harness", "harness.__main__"))
 }
 """The programs that carry out a `Command` of their package."""
+
+
+def run_program() -> int:
+    """The console script: `main` in a process of its own."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return main()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,8 +71,6 @@ def _run(words: list[str]) -> int:
         from checker.printable import nearest  # noqa: PLC0415 (for this error alone)
 
         return refused(f"unknown command {words[0]!r}; {nearest(words[0], ENTRIES)}", ExitCode.COMMAND_LINE)
-    if entry.package == "checker":
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
     if entry.is_function:
         return int(entry.load()(words[1:], f"{PROGRAM} {entry.name}"))
     return int(MAINS[entry.package].load()(words, PROGRAM))

@@ -49,25 +49,32 @@ def write_yaml(keys: Mapping[str, object]) -> str:
     return yaml.dump(pairs, Dumper=_Writer, sort_keys=False, default_flow_style=None, width=sys.maxsize)
 
 
-DEEPEST = 50
-"""The limit for nested lists and maps."""
+DEEPEST = 100
+"""The limit for nested lists and maps; an OpenAPI schema in a Kubernetes manifest has about 40 levels."""
 
 
-class _TooDeepError(Exception):
+class TooDeepError(Exception):
+    """A text has lists and maps nested too deep, at this line."""
+
+    right = "write fewer lists and maps within each other"
+
     def __init__(self, line: int) -> None:
-        super().__init__(line)
+        super().__init__(f"it is nested too deep: the limit is {DEEPEST} levels")
         self.line = line
 
 
-class _Loader(yaml.SafeLoader):
-    """A loader with a limit for nesting, since PyYAML composes nodes recursively."""
+class BoundedLoader(yaml.SafeLoader):
+    """A loader that raises TooDeepError.
+
+    PyYAML composes nodes recursively, and Python's own limit for that depends on the caller and the program.
+    """
 
     _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise _TooDeepError(self.line + 1)
+            raise TooDeepError(self.line + 1)
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
@@ -123,16 +130,13 @@ def read_yaml(text: str, file: str) -> YamlDocument:
     if len(text) > SCENARIO:
         raise ScenarioError(file, 0, "", str(TooLargeError(len(text), SCENARIO)), "write a smaller scenario")
     try:
-        loader = _Loader(text)
+        loader = BoundedLoader(text)
         try:
             node = loader.get_single_node()
         finally:
             loader.dispose()
-    except _TooDeepError as error:
-        right = "write fewer lists and maps within each other"
-        raise ScenarioError(
-            file, error.line, "", f"it is nested too deep: the limit is {DEEPEST} levels", right
-        ) from None
+    except TooDeepError as error:
+        raise ScenarioError(file, error.line, "", str(error), error.right) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0

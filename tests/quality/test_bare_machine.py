@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +137,17 @@ def test_a_test_that_changes_a_file_elsewhere_is_found(watch: isolation.Watch) -
     foreign.write_text("")
     foreign.unlink()
     assert watch.taken() == [f"open {foreign}", f"os.remove {foreign}"]
+
+
+def test_a_test_that_leaves_this_process_changed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = isolation.ProcessState.current()
+    monkeypatch.chdir(tmp_path)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.setrecursionlimit(before.recursion_limit + 1)
+    after = isolation.ProcessState.current()
+    assert [one == other for one, other in zip(after, before, strict=True)] == [False, False, False]
+    before.restore()
+    assert isolation.ProcessState.current() == before
 
 
 def test_a_home_that_cannot_be_read_is_never_asked(tmp_path: Path) -> None:

@@ -7,14 +7,18 @@
 - What may stay from one run to the next is in `.pytest_cache` of the checkout: compiled kernels, fonts, and the
   examples of Hypothesis that failed.
 - `watch` records every file that this process opens or changes elsewhere; `tests/conftest.py` then fails the test.
+- A test that leaves the state of this process changed (`ProcessState`) fails too: the tests after it would depend on
+  the order.
 - `.ci/bare` runs all tests with an empty home and fails if a file is there afterwards, whichever process wrote it.
 """
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from harness import releases
 
@@ -69,6 +73,25 @@ def takes_all(folder: Path) -> bool:
 
 def clean_up() -> None:
     shutil.rmtree(os.environ.pop(OWN), ignore_errors=True)
+
+
+class ProcessState(NamedTuple):
+    """What belongs to the whole process and changes the result of tests."""
+
+    folder: str
+    recursion_limit: int
+    handlers: dict[signal.Signals, Any]
+
+    @classmethod
+    def current(cls) -> Self:
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        return cls(str(Path.cwd()), sys.getrecursionlimit(), handlers)
+
+    def restore(self) -> None:
+        os.chdir(self.folder)
+        sys.setrecursionlimit(self.recursion_limit)
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
 
 
 class Watch:

@@ -28,7 +28,6 @@ import io
 import json
 import re
 import shlex
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,13 +123,10 @@ def run(program: str, words: list[str], *, terminal: bool = False) -> Printed:
     out.terminal = terminal
     silent = patch.object(Progress, "_show", lambda *_: None)
     with silent, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        handler = signal.getsignal(signal.SIGTERM)
         try:
             code = PROGRAMS[program](words)
         except SystemExit as end:  # of a parser
             code = int(end.code or 0)
-        finally:
-            signal.signal(signal.SIGTERM, handler)
     return Printed(out.getvalue(), err.getvalue(), code)
 
 

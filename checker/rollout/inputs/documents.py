@@ -28,6 +28,7 @@ from typing import NamedTuple
 import yaml
 from yaml import SequenceNode
 
+from checker.scenario.yaml_lines import BoundedLoader, TooDeepError
 from checker.user_files import TooLargeError, read_bytes
 from spec.config import ConfigError, Problem
 from spec.text import required_integer
@@ -203,15 +204,13 @@ def documents_in(raw: bytes, file: str) -> list[YamlValue]:
     """The documents in the content of a file that are not empty. Raises ConfigError."""
     try:
         text = raw.decode("utf-8-sig")
-        documents = [
-            YamlValue(file, node) for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None
-        ]
+        documents = [YamlValue(file, node) for node in yaml.compose_all(text, Loader=BoundedLoader) if node is not None]
         for document in documents:
             _check_size(document)
     except UnicodeDecodeError:
         raise input_error(file, "it is not UTF-8 text", "write YAML in UTF-8") from None
-    except RecursionError:
-        raise input_error(file, "its lists and maps are nested too deep", "write fewer of them") from None
+    except TooDeepError as error:
+        raise input_error(file, str(error), error.right, error.line) from None
     except yaml.MarkedYAMLError as error:
         raise _invalid(file, text, error) from None
     except (yaml.YAMLError, ValueError) as error:

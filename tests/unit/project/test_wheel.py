@@ -100,7 +100,7 @@ def test_its_script_is_the_command(wheel: Path) -> None:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
         points = configparser.ConfigParser()
         points.read_string(archive.read(name).decode())
-    assert dict(points["console_scripts"]) == {"quorate": "checker.cli.quorate:main"}
+    assert dict(points["console_scripts"]) == {"quorate": "checker.cli.quorate:run_program"}
 
 
 def test_its_metadata_names_the_distribution_and_what_it_needs(wheel: Path) -> None:

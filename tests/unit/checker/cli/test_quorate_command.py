@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.cli.quorate import help_text, main
+from checker.cli.quorate import help_text, main, run_program
 from checker.command_table import ENTRIES, GROUPS, commands_of
 from checker.printable import capital
 from tests.support.command_line import Ended
@@ -39,7 +39,7 @@ def quorate(*words: str) -> Ended:
 
 def test_the_script_is_this_function() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert project["scripts"] == {"quorate": f"{main.__module__}:{main.__name__}"}
+    assert project["scripts"] == {"quorate": f"{run_program.__module__}:{run_program.__name__}"}
 
 
 def test_the_help_fits_a_screen_and_has_every_command_in_five_groups() -> None:
