@@ -121,13 +121,12 @@ def recovery(
 def compare_sides(situation: Situation) -> tuple[NextStep, ...]:
     """The steps where two sides have served: nothing more is acknowledged, and the operator compares them."""
     stop = NextStep(StepKind.STOP, (), "Stop all clients, so that neither side acknowledges more.")
-    disks = [sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty]
-    if not disks:
+    if not situation.with_data:
         look = "Copy the data directories of all servers, and run the diagnosis again with the copies."
         return stop, NextStep(StepKind.LOOK, (), look)
     return stop, recovery(
         situation,
-        disks,
+        situation.with_data,
         "Compare the two sides, with new copies of the data directories:",
         "lists what each side alone has, by path. Decide which side stays.",
     )

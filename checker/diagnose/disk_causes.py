@@ -21,9 +21,9 @@ from spec.txn import counter_of, epoch_of, zxid_text
 def damaged_disks(situation: Situation, doubts: Doubts) -> Iterator[Cause]:
     """The damage of each data directory."""
     for server in situation.servers:
-        if server.disk is None or server.disk.is_empty:
+        if server.data is None:
             continue
-        for kind, sentence, lines in _faults_of(server.disk, server.name):
+        for kind, sentence, lines in _faults_of(server.data, server.name):
             steps, never = _without_its_disk(situation, doubts, server)
             yield Cause(kind, server.sids, sentence, tuple(map(on_a_line, lines)), steps, never)
 
@@ -145,7 +145,7 @@ def differing_histories(situation: Situation, doubts: Doubts) -> Iterator[Cause]
     if not differing:
         return
     counts = Counter(sid for pair in differing for sid in pair)
-    disks = [sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty]
+    disks = situation.with_data
     odd = [sid for sid in disks if counts[sid] == len(disks) - 1] if len(disks) > 2 else []
     line = f"the disks have different transactions: {sides_text(differing)}"
     if len(odd) == 1 and odd[0] in doubts.foreign:
@@ -224,7 +224,7 @@ def _history_kept(situation: Situation, group: Doubt) -> NextStep:
     """The step that keeps the transactions of a group in every election."""
     return recovery(
         situation,
-        (sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty),
+        situation.with_data,
         f"While no quorum serves, keep what server {group.having[0]} has: with all servers stopped,",
         "says what may be lost, and makes new data directories with `--to NEW --write`.",
         group.having[0],
@@ -265,7 +265,7 @@ def lost_majority(situation: Situation, _: Doubts) -> Iterator[Cause]:
     if view is None:
         return
     empty = situation.empty & view.voters
-    full = [sid for sid, server in situation.by_sid.items() if server.disk is not None and not server.disk.is_empty]
+    full = situation.with_data
     if not empty or view.voters <= empty or view.contains_quorum(view.voters - empty):
         return
     keep = (

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.messages import LogKind
-from checker.diagnose.situation import Situation, listed
+from checker.diagnose.situation import Situation, listed, servers_text
 from checker.recover.bound import LossJudge, Missing
 from checker.recover.evidence import Directory, SurvivingDisk, records_of
 from checker.recover.histories import DiskClaim, HeldRecord, Histories, Piece
@@ -117,7 +117,7 @@ def sides_text(differing: Mapping[tuple[Sid, Sid], int]) -> str:
     if sum(map(len, sides)) > len(sids):  # a disk agrees with two that differ
         pairs = (f"{one} and {two} from {zxid_text(zxid)} on" for (one, two), zxid in sorted(differing.items()))
         return f"servers {', '.join(pairs)}"
-    groups = " against ".join(f"{'servers' if len(side) > 1 else 'server'} {listed(side)}" for side in sorted(sides))
+    groups = " against ".join(map(servers_text, sorted(sides)))
     return f"{groups}, from {zxid_text(min(differing.values()))} on"
 
 
@@ -154,31 +154,25 @@ class ComparedDisk:
 
 def doubts(situation: Situation) -> Doubts:
     """The transactions in doubt on the disks that the evidence has."""
-    servers = [
-        (sid, server, server.disk)
-        for sid, server in sorted(situation.by_sid.items())
-        if server.disk is not None and not server.disk.is_empty
-    ]
-    if not servers:
+    if not situation.with_data:
         return Doubts(unanswered="no data directory was given")
     surviving = [
-        SurvivingDisk(Directory(server.place, Path(disk.data_dir), Path(disk.log_dir), sid), disk, sid)
-        for sid, server, disk in servers
+        SurvivingDisk(Directory(situation.by_sid[sid].place, Path(disk.data_dir), Path(disk.log_dir), sid), disk, sid)
+        for sid, disk in situation.with_data.items()
     ]
     served = _served(situation)
     disks = [
-        ComparedDisk.of(number, surviving[number], sid, served.get(sid, 0)) for number, (sid, *_) in enumerate(servers)
+        ComparedDisk.of(number, surviving[number], sid, served.get(sid, 0))
+        for number, sid in enumerate(situation.with_data)
     ]
     splits = {zxid for disk in disks for zxid in (*disk.claim.snapshots, *(base.zxid for base in disk.claim.bases))}
     changes = NewestChanges(records_of(surviving), splits)
     histories = Histories([disk.claim for disk in disks], changes)
     pieces = histories.pieces
     differing, foreign = _differing(pieces, disks), _foreign(pieces, disks)
-    view = situation.common_view
-    if view is None or situation.deviants:
-        return Doubts(unanswered="the servers do not agree on who votes", differing=differing, foreign=foreign)
-    if any(server.next_view is not None for server in situation.servers):
-        return Doubts(unanswered="a change of members is pending", differing=differing, foreign=foreign)
+    view, reason = _electorate(situation)
+    if view is None:
+        return Doubts(unanswered=reason, differing=differing, foreign=foreign)
     if differing:
         return Doubts(unanswered="two disks have different histories", differing=differing, foreign=foreign)
     if any(server.log is not None and LogKind.RESTORED in server.log.kinds for server in situation.servers):
@@ -197,6 +191,15 @@ def doubts(situation: Situation) -> Doubts:
         doubt = replace(members[-1], first=members[0].first, count=count)
         groups.append(replace(doubt, changes=changes.of(doubt)))
     return Doubts(tuple(groups), unseen)
+
+
+def _electorate(situation: Situation) -> tuple[View | None, str]:
+    """The view of every next election; or None, and the reason why it is not known."""
+    if situation.common_view is None or situation.deviants:
+        return None, "the servers do not agree on who votes"
+    if any(server.next_view is not None for server in situation.servers):
+        return None, "a change of members is pending"
+    return situation.common_view, ""
 
 
 def _differing(pieces: Iterable[Piece], disks: Sequence[ComparedDisk]) -> Mapping[tuple[Sid, Sid], int]:
@@ -334,13 +337,12 @@ def _change(zxid: int, payload: bytes) -> tuple[int, str]:
 
 def erasure(situation: Situation, doubts: Doubts, server: ServerEvidence) -> tuple[bool, str]:
     """Whether the disk of a server may be erased, and the reason."""
-    view, sid = situation.common_view, server.sid
+    sid = server.sid
     if sid is None:
         return False, "nothing says which server this is"
-    if view is None or situation.deviants:
-        return False, "the servers do not agree on who votes"
-    if any(one.next_view is not None for one in situation.servers):
-        return False, "a change of members is pending"
+    view, reason = _electorate(situation)
+    if view is None:
+        return False, reason
     if situation.has_twins:
         return False, TWINS
     if any(sid not in pair for pair in doubts.differing):
@@ -360,10 +362,8 @@ def erasure(situation: Situation, doubts: Doubts, server: ServerEvidence) -> tup
 
 def _is_whole(server: ServerEvidence) -> bool:
     """Whether a disk has all that was written to it."""
-    disk = server.disk
-    if disk is None or disk.is_empty:
-        return False
-    return disk.damage is None or (disk.damage is Damage.NO_SNAPSHOT and has_whole_log(disk))
+    disk = server.data
+    return disk is not None and (disk.damage is None or (disk.damage is Damage.NO_SNAPSHOT and has_whole_log(disk)))
 
 
 def has_whole_log(disk: DiskSurvey) -> bool:

@@ -86,6 +86,11 @@ class ServerEvidence:
         return () if self.sid is None else (self.sid,)
 
     @property
+    def data(self) -> DiskSurvey | None:
+        """The disk, if there is data on it."""
+        return None if self.disk is None or self.disk.is_empty else self.disk
+
+    @property
     def answers(self) -> LiveServer | None:
         """The answer of its address, if it has one."""
         return self.live if isinstance(self.live, LiveServer) else None
@@ -140,7 +145,7 @@ def _of_path(path: Path) -> Iterator[ServerEvidence]:
     shared = next(iter(configs), None)
     numbered = any(NUMBERED.fullmatch(child.name) for child in children)
     whole = (_is_marked(own) and shared is None) or (len(children) < 2 and not numbered)
-    if configs and not children and not NUMBERED.fullmatch(path.name) and not _is_more(own):
+    if configs and not children and not NUMBERED.fullmatch(path.name) and not _is_marked(own, NEXT):
         for config in configs:
             yield from _of_file(config, alone=len(configs) > 1)
     elif whole or _names_a_child(shared, children):
@@ -176,16 +181,10 @@ def _paths(folder: Path, depth: int = DEEPEST) -> list[Path]:
     return paths
 
 
-def _is_marked(paths: Iterable[Path]) -> bool:
-    """Whether these paths are those of a server: a configuration, a data directory, a myid or a log."""
+def _is_marked(paths: Iterable[Path], ending: str = ".cfg") -> bool:
+    """Whether these paths are those of a server: a data directory, a myid, a log, or a file with this ending."""
     names = [path.name for path in paths]
-    return any(name in (VERSION_DIRECTORY, MYID) or name.endswith(".cfg") or LOG_FILE.fullmatch(name) for name in names)
-
-
-def _is_more(paths: Iterable[Path]) -> bool:
-    """Whether a folder has more of a server than configurations."""
-    names = [path.name for path in paths]
-    return any(name in (VERSION_DIRECTORY, MYID) or name.endswith(NEXT) or LOG_FILE.fullmatch(name) for name in names)
+    return any(name in (VERSION_DIRECTORY, MYID) or name.endswith(ending) or LOG_FILE.fullmatch(name) for name in names)
 
 
 def _of_folder(folder: Path, paths: list[Path], shared: Path | None) -> ServerEvidence:
@@ -252,11 +251,8 @@ def _of_file(path: Path, *, alone: bool = False) -> Iterator[ServerEvidence]:
         if not sids:
             yield server
     elif path.suffix in YAML:
-        problem, right = (
-            "a manifest states what is to run, and not what runs",
-            "name addresses (HOST:PORT,...), or folders",
-        )
-        raise input_error(path, problem, right)
+        problem = "a manifest states what is to run, and not what runs"
+        raise input_error(path, problem, "name addresses (HOST:PORT,...), or folders")
     else:
         log = read_log(path)
         yield ServerEvidence(str(path), log.sid, log=log)
@@ -265,16 +261,12 @@ def _of_file(path: Path, *, alone: bool = False) -> Iterator[ServerEvidence]:
 # Addresses.
 
 
-def _address(answer: LiveServer | NoAnswerError) -> str:
-    return answer.address if isinstance(answer, LiveServer) else answer.problems[0].file
-
-
 def _told_apart(answers: Iterable[LiveServer | NoAnswerError]) -> list[LiveServer | NoAnswerError]:
     """One answer for each address. Of two ports of a kind that answer as one server, the later one is an error."""
     apart: dict[str, LiveServer | NoAnswerError] = {}
     owners: dict[tuple[Sid, bool], str] = {}
     for answer in answers:
-        address = _address(answer)
+        address = answer.address
         apart.setdefault(address, answer)
         if isinstance(answer, LiveServer):
             twin = owners.setdefault((answer.sid, bool(answer.membership)), address)
@@ -300,7 +292,7 @@ def _united(answers: Iterable[LiveServer | NoAnswerError]) -> list[LiveServer | 
             servers[servers.index(twin)] = more
     known = {f"{hosts[server.address]}:{server.settings.get('clientPort')}" for server in servers}
     errors = [answer for answer in answers if isinstance(answer, NoAnswerError)]
-    unknown = (one for one in errors if one.silence is not Silence.NOT_LISTED or _address(one) not in known)
+    unknown = (one for one in errors if one.silence is not Silence.NOT_LISTED or one.address not in known)
     return [*servers, *unknown]
 
 
@@ -312,7 +304,7 @@ def _joined(
     texts = {text.origin: text for text in texts_of(stated)}
     servers = _merged(places)
     for answer in answers:
-        address = _address(answer)
+        address = answer.address
         sid = answer.sid if isinstance(answer, LiveServer) else owners.get(address.lower())
         server = _owner(servers, address, sid)
         if server is None:
@@ -360,23 +352,16 @@ def _owner(servers: list[ServerEvidence], address: str, sid: Sid | None) -> Serv
         return next((server for server in silent if server.sid == sid), None)
     is_admin = address.startswith("http://")
     host, _, port = address.removeprefix("http://").rpartition(":")
-    owners = [
-        (server, clients)
-        for server in silent
-        if server.files is not None
-        for clients in [_clients(server.files, integer(port, 0, INT[1]))]
-        if clients or is_admin
-    ]
+    number = integer(port, 0, INT[1])
+    owners = [server for server in silent if server.files is not None and (is_admin or _clients(server, number))]
     if len(owners) > 1 or is_admin:
-        owners = [(server, clients) for server, clients in owners if host in {*clients, *_hosts(servers, server.sid)}]
-    return owners[0][0] if len(owners) == 1 else None
+        owners = [server for server in owners if host in {*_clients(server, number), *_hosts(servers, server.sid)}]
+    return owners[0] if len(owners) == 1 else None
 
 
-def _clients(files: ServerFiles, port: int | None) -> list[str]:
+def _clients(server: ServerEvidence, port: int | None) -> list[str]:
     """The hosts of the client addresses of a server with this port, by its own files."""
-    line = files.config.server(files.sid)
-    clients = (files.config.client, line.client if line is not None else None)
-    return [client.host for client in clients if client is not None and client.port == port]
+    return [] if server.files is None else [client.host for client in server.files.clients if client.port == port]
 
 
 def _hosts(servers: Iterable[ServerEvidence], sid: Sid | None) -> Iterator[str]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from checker.diagnose.cause import NextStep, StepKind
 from checker.diagnose.doubt import Doubts, WriteFate
 from checker.diagnose.situation import Situation, listed, servers_text
+from checker.scenario.servers import zoo_cfg
 from checker.scenario.yaml_lines import write_yaml
 from refimpl.disk.remedies import Damage
 from refimpl.disk.survey import DiskSurvey
@@ -79,15 +80,17 @@ def explored(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) ->
     if not any(step.kind in (StepKind.START, StepKind.RESTART) for step in steps):
         return None
     try:
-        text, must = _scenario(situation, doubts, steps)
+        view = _view(situation, doubts)
+        text, must = _scenario(situation, view, doubts, steps)
     except UnknownStateError as error:
         return StepsExplored(str(error))
-    return _explored(text, {FILE: _file(situation)}, must)
+    return _explored(text, {FILE: zoo_cfg(sorted(view.members), view.observers)}, must)
 
 
-def _scenario(situation: Situation, doubts: Doubts, steps: Sequence[NextStep]) -> tuple[str, frozenset[int]]:
+def _scenario(
+    situation: Situation, view: View, doubts: Doubts, steps: Sequence[NextStep]
+) -> tuple[str, frozenset[int]]:
     """The scenario, and the zxids in it that each leader must have. Raises UnknownStateError."""
-    view = _view(situation, doubts)
     logs = {sid: server.log for sid, server in situation.by_sid.items()}
     former = {sid: log.former_sid for sid, log in logs.items() if log is not None and log.former_sid is not None}
     if any(before != sid for sid, before in former.items()):
@@ -182,16 +185,6 @@ def _zxids(doubts: Doubts, disks: Iterable[DiskSurvey | None]) -> tuple[int, lis
         counters[epoch] += 1
         zxids.append(make_zxid(epoch, counters[epoch]))
     return base, zxids
-
-
-def _file(situation: Situation) -> str:
-    """A zoo.cfg of the common view, whose servers all reach each other."""
-    view = situation.common_view
-    assert view is not None  # `_view` has asked
-    roles = {sid: ":observer" if sid in view.observers else "" for sid in sorted(view.members)}
-    lines = [f"server.{sid}=h{sid}:2888:3888{role}" for sid, role in roles.items()]
-    head = ["tickTime=2000", "initLimit=10", "syncLimit=5", "dataDir=/data", "clientPort=2181"]
-    return "\n".join([*head, *lines]) + "\n"
 
 
 def _explored(text: str, files: dict[str, str], must: frozenset[int]) -> StepsExplored:

@@ -147,9 +147,6 @@ def bad_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
             )
 
 
-OTHER_FILE = "has other members in its file than the others"
-
-
 def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
     """A server whose file names other members than those of the others."""
     common = situation.common_view
@@ -163,6 +160,7 @@ def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
         origin = "its answer" if runs else on_a_line(server.files.origin)
         alike = (one for one, seen in situation.views.items() if members_of(seen) == members_of(common))
         model = next((one for one in alike if one in situation.files), None)
+        has_others = "runs with other members than" if runs else "has other members in its file than"
         pair = situation.disjoint
         danger = (
             f"{servers_text(pair.a)} and {servers_text(pair.b)} can be two quorums by these files, with two leaders."
@@ -172,7 +170,7 @@ def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
         yield Cause(
             CauseKind.OLD_FILE,
             (sid,),
-            f"Server {sid} {'runs with other members than the others' if runs else OTHER_FILE}.",
+            f"Server {sid} {has_others} the others.",
             (
                 f"{origin}: voters {listed(view.voters)}"
                 + (f", observers {listed(view.observers)}" if view.observers else ""),
@@ -336,7 +334,7 @@ def unresolvable_hosts(situation: Situation, _: Doubts) -> Iterator[Cause]:
                 CauseKind.UNRESOLVABLE_HOST,
                 server.sids,
                 f"The host name of {server.name} is unknown on this machine.",
-                (on_a_line(str(server.live.problems[0].what)) + f": {on_a_line(server.live.problems[0].file)}",),
+                (on_a_line(str(server.live.problems[0].what)) + f": {on_a_line(server.live.address)}",),
                 (NextStep(StepKind.LOOK, (), "Correct the name, or ask from a machine that knows it."),),
             )
     for host, owners in sorted(_unknown_hosts(situation).items()):

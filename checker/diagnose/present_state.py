@@ -65,10 +65,8 @@ def _owners(*folders: Folder) -> dict[str, Sid]:
     for folder in folders:
         hosts = addresses_of(folder.servers)
         for sid, files in folder.servers.items():
-            line = files.config.server(sid)
-            clients = [client for client in (files.config.client, line.client if line is not None else None) if client]
-            names = {address.host for address in hosts.get(sid, ())} | {client.host.lower() for client in clients}
-            for place in {f"{name}:{client.port}" for name in names for client in clients}:
+            names = {address.host for address in hosts.get(sid, ())} | {one.host.lower() for one in files.clients}
+            for place in {f"{name}:{client.port}" for name in names for client in files.clients}:
                 owners[place] = sid if owners.get(place, sid) == sid else None
     return {place: sid for place, sid in owners.items() if sid is not None}
 
@@ -231,8 +229,6 @@ class _Present:
 
     def _place(self, sid: Sid) -> str:
         live = server.live if (server := self._evidence(sid)) is not None else None
-        if isinstance(live, NoAnswerError):
-            return live.problems[0].file
         return live.address if live is not None else self._path
 
     def _finds_none(self, server: ServerEvidence) -> bool:

@@ -60,9 +60,10 @@ def diagnose(inputs: Iterable[str], owners: Mapping[str, Sid] | None = None) -> 
     situation = Situation(evidence(inputs, owners))
     doubtful = doubts(situation)
     named = causes(situation, doubtful)
-    outcome = explored(situation, doubtful, tuple(first_steps(named)))
+    steps = tuple(first_steps(named))
+    outcome = explored(situation, doubtful, steps)
     if outcome is not None and outcome.unsafe_leaders:
-        first, steps = named[0].kind, tuple(first_steps(named))
+        first = named[0].kind
         warned = replace(named[0], steps=(warning(outcome, steps),))
         named = (warned, *(replace(cause, steps=()) if cause.kind is first else cause for cause in named[1:]))
     return Diagnosis(situation, doubtful, named, outcome)

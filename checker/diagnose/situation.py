@@ -21,6 +21,7 @@ from checker.rollout.files.keys import strangers
 from checker.rollout.inputs.folders import ServerFiles
 from checker.rollout.inputs.live import NoAnswerError, Silence
 from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
+from refimpl.disk.survey import DiskSurvey
 from spec.config import ServerAddress
 from spec.quorum import Sid, View
 
@@ -66,10 +67,15 @@ class Situation:
         ranked = sorted(self.servers, key=lambda server: server.answers is None)
         return {server.sid: server for server in reversed(ranked) if server.sid is not None}
 
+    @cached_property
+    def with_data(self) -> Mapping[Sid, DiskSurvey]:
+        """The disks that have data."""
+        return {sid: server.data for sid, server in sorted(self.by_sid.items()) if server.data is not None}
+
     @property
     def has_twins(self) -> bool:
         """Whether two data directories have one id, or one has none: nothing says which server's disk it is."""
-        sids = [server.sid for server in self.servers if server.disk is not None and not server.disk.is_empty]
+        sids = [server.sid for server in self.servers if server.data is not None]
         return None in sids or len(set(sids)) < len(sids)
 
     @cached_property

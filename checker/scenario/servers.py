@@ -85,8 +85,8 @@ def list_servers(scenario: Scenario, document: YamlDocument, files: Files) -> Sc
             raise document.error(("servers", key), problem, right)
     disk = ServerEntry(epoch=entry.epoch, log=entry.log)
     _durable(document, disk, ("servers",), leads_and_follows=keys.get("protocol") == ZAB)  # errors at their own place
-    files.texts["zoo.cfg"] = _zoo_cfg(sids, sids[count - entry.observers :])
-    files.texts |= {f"server-{sid}.cfg": _zoo_cfg(voters) for sid, voters in entry.other_view.items()}
+    files.texts["zoo.cfg"] = zoo_cfg(sids, sids[count - entry.observers :])
+    files.texts |= {f"server-{sid}.cfg": zoo_cfg(voters) for sid, voters in entry.other_view.items()}
     keys["servers"] = {
         sid: {
             "file": f"server-{sid}.cfg" if sid in entry.other_view else "zoo.cfg",
@@ -120,7 +120,7 @@ def _is_view(sid: Sid, voters: list[Sid], sids: Iterable[Sid]) -> bool:
     return sid in sids and sid in voters and min(voters) >= 0 and len(set(voters)) == len(voters)
 
 
-def _zoo_cfg(voters: Iterable[Sid], observers: Iterable[Sid] = ()) -> str:
+def zoo_cfg(voters: Iterable[Sid], observers: Iterable[Sid] = ()) -> str:
     """A zoo.cfg with these servers; the observers are among them."""
     lines = (f"server.{n}=zoo{n}:2888:3888{':observer' if n in observers else ''}\n" for n in voters)
     return SETTINGS + "".join(lines)

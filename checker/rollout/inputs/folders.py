@@ -37,7 +37,7 @@ from checker.execution import poll
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.platform import NAMESPACE, DataVolume, PodHosts, WayOfWorking, lost_with_pods
 from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
-from spec.config import Config, ConfigError, Problem, ServerAddress, parse_zoo_cfg
+from spec.config import Address, Config, ConfigError, Problem, ServerAddress, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings
 from spec.config.properties import read_properties
@@ -73,6 +73,13 @@ class ServerFiles:
     def view(self) -> View:
         """The view that the server runs with."""
         return self.config.effective_view
+
+    @property
+    def clients(self) -> tuple[Address, ...]:
+        """The client addresses: that of the keys of the file, and that of the server's own line."""
+        line = self.config.server(self.sid)
+        clients = (self.config.client, line.client if line is not None else None)
+        return tuple(client for client in clients if client is not None)
 
     def states(self, key: str) -> bool:
         """Whether the input of the file states the value of a key; a live ensemble does not state every one."""

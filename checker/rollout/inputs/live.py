@@ -80,6 +80,7 @@ class NoAnswerError(ConfigError):
 
     def __init__(self, silence: Silence, address: str, what: str, right: str, mode: str = "") -> None:
         super().__init__((Problem(address, 0, what, right),))
+        self.address = address
         self.silence = silence
         self.mode = mode
 
