@@ -15,7 +15,7 @@ from enum import IntEnum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from checker.command_table import Entry
+from checker.command_table import Entry, called
 from spec.packages import needed
 from spec.text import on_a_line, on_lines, required_decimal
 
@@ -65,9 +65,9 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-def command_parser(entry: Entry, program: str = "python -m checker") -> argparse.ArgumentParser:
-    """Make the parser of a command, as a part of a program."""
-    parser = command_line(f"{program} {entry.name}", entry.line)
+def command_parser(entry: Entry) -> argparse.ArgumentParser:
+    """Make the parser of a command."""
+    parser = command_line(called(entry.name), entry.line)
     command: Command = entry.load()
     command.options(parser)
     return parser

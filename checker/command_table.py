@@ -2,8 +2,13 @@
 
 `quorate`, `python -m checker` and `python -m harness` derive from it. It imports nothing that it names: a command loads
 its module when it is used, and no module of another command.
+
+A message names a command as its reader calls it (`called`). A text that outlives the process names `quorate`: a file,
+a picture, the log of a node.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -78,8 +83,28 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
 """Every command, by its group, in the order of the help."""
 
 ENTRIES = {entry.name: entry for entries in GROUPS.values() for entry in entries}
+MODULES = {"nodes": "checker", "node": "refimpl", "demo": "refimpl demo", "simulate": "refimpl simulate"}
+"""The words after `python -m` of commands that are not called by their package and name."""
+_programs: list[str] = []
+"""The programs that are called, each by the one before; empty in a process that runs a package."""
 
 
 def commands_of(package: str) -> dict[str, Entry]:
     """The commands of `python -m PACKAGE`."""
     return {name: entry for name, entry in ENTRIES.items() if entry.package == package and not entry.is_function}
+
+
+@contextmanager
+def called_as(program: str) -> Iterator[None]:
+    """A context in which messages name the commands of a program, in all threads."""
+    _programs.append(program)
+    try:
+        yield
+    finally:
+        _programs.pop()
+
+
+def called(name: str) -> str:
+    """A command as the reader of a message calls it: `quorate rollout`, or `python -m checker rollout`."""
+    entry = ENTRIES[name]
+    return f"{_programs[-1]} {name}" if _programs else f"python -m {MODULES.get(name, f'{entry.package} {name}')}"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from checker.command import ExitCode, say, unread_output_discarded
+from checker.command_table import called
 from checker.engine import Exploration
 from checker.engine.model import Kind
 from checker.engine.process import free_memory
@@ -142,14 +143,14 @@ def _folded(summary: str, trace: Trace) -> Sequence[str]:
 
 
 def _by_hand(path: Path) -> Sequence[str]:
-    run = f"python -m checker run spec/scenarios/{page_name(path)}.yaml --traces DIR"
+    run = f"quorate run spec/scenarios/{page_name(path)}.yaml --traces DIR"
     return [
         "## By hand",
         "",
         f"    {run}",
         "",
         f"runs it, and writes every run found there, to be looked at, stepped through and replayed;"
-        f" `python -m checker explore spec/scenarios/{page_name(path)}.yaml` walks the states in a browser.",
+        f" `quorate explore spec/scenarios/{page_name(path)}.yaml` walks the states in a browser.",
     ]
 
 
@@ -160,7 +161,7 @@ What the checker finds, a page for each scenario: the verdict, what was asked, a
 told as it was found by breadth-first search, shortest, and of all shortest ones with the fewest faults and switches
 from one server to another. The pages are written by
 
-    python -m checker gallery docs/gallery
+    quorate gallery docs/gallery
 
 and a test fails where one is not what the checker finds.
 
@@ -236,6 +237,6 @@ def _chosen(files: Sequence[Path], shipped: Sequence[Path]) -> list[Path]:
     names = [os.path.realpath(file) for file in files]  # `Path.resolve` raises for a symlink loop
     for file, real in zip(files, names, strict=True):
         if real not in paths:
-            right = "name one of those that `python -m checker list` lists, by its path"
+            right = f"name one of those that `{called('list')}` lists, by its path"
             raise ScenarioError(str(file), 0, "", "the package has no such scenario", right)
     return [paths[real] for real in names] if files else list(shipped)

@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(BUDGET, metavar="T", help="the time of all scenarios, such as 60s; what it ends is skipped")
     parser.addini(SCENARIOS, "globs of the scenario files that are tests, seen from the root folder", "args", [])
     parser.addini(MODELS, "models that are tests, as FILE.py:NAME, seen from the root folder", "linelist", [])
-    parser.addini(OPTIONS, "how scenarios are explored, as options of python -m checker run", "args", [])
+    parser.addini(OPTIONS, "how scenarios are explored, as options of quorate run", "args", [])
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -160,7 +160,7 @@ class UnexpectedError(Exception):
 
 
 class ScenarioItem(pytest.Item):
-    """A scenario or a model as a test. `source` is its path as on the command line of `python -m checker run`."""
+    """A scenario or a model as a test. `source` is its path as on the command line of `quorate run`."""
 
     source: Path | None = None
 
@@ -222,12 +222,12 @@ def _failure_text(outcome: RunOutcome, source: Path, config: pytest.Config) -> s
     if outcome.job is None:
         return outcome.judgement.sentence
     place = location_of(outcome, outcome.findings[0].prop if outcome.findings else None)
-    again = shlex.join(["python", "-m", "checker", "run", _seen_from(source, config), *config.getini(OPTIONS)])
+    again = shlex.join(["quorate", "run", _seen_from(source, config), *config.getini(OPTIONS)])
     lines = [sentence(outcome), f"{place.file}:{place.line}: {outcome.name}" if place else outcome.name]
     lines += [f"also {reason}" for reason in outcome.judgement.reasons[1:]]
     lines += [f"run it again: {again}"]
     if outcome.findings:
-        lines += ["keep its trace: add --traces DIR; python -m checker replay executes what is there"]
+        lines += ["keep its trace: add --traces DIR; quorate replay executes what is there"]
     return "\n\n".join(["\n".join(lines), *(FORMATS["text"].view(trace).rstrip() for trace in outcome.findings)])
 
 

@@ -13,17 +13,17 @@ from checker.command_table import commands_of
 COMMANDS = commands_of("harness")
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "python -m harness") -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command. Returns 0, or 1 after an error, which is one line on standard error."""
     open_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] not in COMMANDS:
-        lines = [f"  {name:<10}  {entry.line}" for name, entry in COMMANDS.items()]
-        top = command_line(program, "Released ZooKeeper servers to test with.", "\n".join(["commands:", *lines]))
+        lines = ["commands:", *(f"  {name:<10}  {entry.line}" for name, entry in COMMANDS.items())]
+        top = command_line("python -m harness", "Released ZooKeeper servers to test with.", "\n".join(lines))
         top.add_argument("command", choices=tuple(COMMANDS))
         top.parse_args(words[:1])  # the help, or an error
     entry = COMMANDS[words[0]]
-    options = command_parser(entry, program).parse_args(words[1:])
+    options = command_parser(entry).parse_args(words[1:])
     command: Command = entry.load()
     with unread_output_discarded():
         return command.run(options)

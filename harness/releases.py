@@ -20,6 +20,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from checker.command_table import called
 from harness.processes import ServerError
 from spec.text import required_integer
 
@@ -84,7 +85,7 @@ def missing(release: str) -> str | None:
     """None if the jars of this downloaded release are there, else the reason and the command that downloads them."""
     if folder_of(release).is_dir():
         return None
-    return f"ZooKeeper {release} is not in {cache_folder()}; python -m harness fetch {release}"
+    return f"ZooKeeper {release} is not in {cache_folder()}; {called('fetch')} {release}"
 
 
 def fetch(release: str) -> Path:

@@ -35,7 +35,7 @@ def arguments(argv: Sequence[str] | None, program: str) -> argparse.Namespace:
         epilog=f"{program} demo --help tells about the local ensemble, simulate --help about the simulation",
     )
     parser.add_argument("config", metavar="ZOO_CFG", type=Path, help="the configuration file; dataDir holds myid")
-    parser.add_argument("--journal", metavar="FILE", type=Path, help="write an event log for `checker validate`")
+    parser.add_argument("--journal", metavar="FILE", type=Path, help="write an event log for `quorate validate`")
     parser.add_argument("--verbose", action="store_true", help="say more about connections")
     return parser.parse_args(argv)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import msgspec
 
 from checker.command import ExitCode
+from checker.command_table import called
 from spec.text import required_integer
 
 
@@ -83,7 +84,7 @@ class SwarmReport(msgspec.Struct, frozen=True):
             f"servers started {self.starts} times; roles at each half tick: {_counts(self.roles)}",
         ]
         for run in self.failed:
-            where = f"; replay it with: python -m refimpl simulate --replay {run.replay}" if run.replay else ""
+            where = f"; replay it with: {called('simulate')} --replay {run.replay}" if run.replay else ""
             lines.append(f"seed {run.seed} failed{where}")
             lines += [f"  {shortened(failure)}" for failure in run.failures]
         return "\n".join(lines)

@@ -30,19 +30,18 @@ from spec.config import ConfigError
 from spec.packages import needed
 from spec.text import on_a_line
 
-PROGRAM = "python -m checker"
 COMMANDS = commands_of("checker")
 
 
-def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: that of this process), and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return _answered(lambda: _command(words, program))
+    return _answered(lambda: _command(words))
 
 
-def nodes(words: Sequence[str], program: str) -> int:
+def nodes(words: Sequence[str], _program: str) -> int:
     """Run the main job, or the ensemble that options describe, and return the exit code."""
-    return _answered(lambda: _nodes(list(words), program))
+    return _answered(lambda: _nodes(list(words)))
 
 
 def _answered(work: Callable[[], int]) -> int:
@@ -86,19 +85,19 @@ def _with_messages(work: Callable[[], int]) -> int:
         return refused("interrupted before there was anything to report", ExitCode.INCOMPLETE)
 
 
-def _command(words: list[str], program: str) -> int:
+def _command(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
         entry = COMMANDS[words[0]]
-        options = command_parser(entry, program).parse_args(words[1:], argparse.Namespace(words=words))
+        options = command_parser(entry).parse_args(words[1:], argparse.Namespace(words=words))
         command: Command = entry.load()
         return command.run(options)
     if words and not words[0].startswith("-"):
         return refused(f"unknown command {words[0]!r}; {nearest(words[0], COMMANDS)}", ExitCode.COMMAND_LINE)
-    return _nodes(words, program, COMMANDS)
+    return _nodes(words, COMMANDS)
 
 
-def _nodes(words: list[str], program: str, commands: Iterable[str] = ()) -> int:
-    options = parser(commands, program).parse_args(words, argparse.Namespace(words=words))
+def _nodes(words: list[str], commands: Iterable[str] = ()) -> int:
+    options = parser(commands).parse_args(words, argparse.Namespace(words=words))
     from checker.cli.nodes import requests_of  # noqa: PLC0415
     from checker.cli.runner import run_requests  # noqa: PLC0415
     from checker.user_files import OutputError  # noqa: PLC0415

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from checker.cluster import Workers, workers_named
 from checker.command import NUMBER, command_line, release, seconds
+from checker.command_table import called
 from checker.engine.result import MOST_SEED, SEED
 from checker.execution import Deadline
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
@@ -51,10 +52,11 @@ def wants_reports(options: argparse.Namespace) -> bool:
     return options.github or any(getattr(options, name) is not None for name in REPORT_FILES)
 
 
-def parser(commands: Iterable[str] = (), program: str = "python -m checker") -> argparse.ArgumentParser:
+def parser(commands: Iterable[str] = ()) -> argparse.ArgumentParser:
     """Make the parser of the main job; its help lists the other commands of the program."""
     others = ", ".join(commands)
-    top = command_line(program, DESCRIPTION, f"commands: {others} (each with --help)\n{EPILOG}" if others else EPILOG)
+    epilog = f"commands: {others} (each with --help)\n{EPILOG}" if others else EPILOG
+    top = command_line(called("nodes"), DESCRIPTION, epilog)
     top.set_defaults(command="nodes")
     _ensemble(top)
     add_exploration(top)

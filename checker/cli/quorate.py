@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from checker.command import ExitCode, open_closed_streams, refused, say, unread_output_discarded
-from checker.command_table import ENTRIES, GROUPS, Entry
+from checker.command_table import ENTRIES, GROUPS, Entry, called, called_as
 from spec.packages import needed
 
 PROGRAM = "quorate"
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: that of this process), and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     open_closed_streams()
-    with unread_output_discarded():
+    with called_as(PROGRAM), unread_output_discarded():
         return _answer(words)
     return int(ExitCode.PASSED)  # the reader closed the stream before the end
 
@@ -72,5 +72,5 @@ def _run(words: list[str]) -> int:
 
         return refused(f"unknown command {words[0]!r}; {nearest(words[0], ENTRIES)}", ExitCode.COMMAND_LINE)
     if entry.is_function:
-        return int(entry.load()(words[1:], f"{PROGRAM} {entry.name}"))
-    return int(MAINS[entry.package].load()(words, PROGRAM))
+        return int(entry.load()(words[1:], called(entry.name)))
+    return int(MAINS[entry.package].load()(words))

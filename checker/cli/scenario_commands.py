@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from checker.cli.ensemble_commands import add_page, serve_page
 from checker.cli.options import add_defects, add_exploration, add_format, size, wants_reports, workers
 from checker.command import Command, ExitCode, refused, say, seconds
+from checker.command_table import called
 from checker.engine.result import MOST_SEED, Limits, Stop
 from checker.user_files import read_trace_text
 from spec.text import between
@@ -108,7 +109,7 @@ def _explore(options: argparse.Namespace) -> int:
     from checker.scenario import ScenarioError, VariantError, load  # noqa: PLC0415
 
     if not options.files and options.trace is None:
-        right = "name a scenario (python -m checker list), or a trace: --trace FILE"
+        right = f"name a scenario ({called('list')}), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
         jobs = [load(path, options.variants, options.like) for path in options.files]

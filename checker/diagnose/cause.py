@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
+from checker.command_table import called
 from checker.diagnose.edits import Edit
 from checker.diagnose.situation import Situation, servers_text
 from spec.quorum import Sid
@@ -109,7 +110,7 @@ def recovery(
     `keep` is the server whose history is kept.
     """
     sids, view = tuple(sorted(servers)), situation.common_view
-    command = ["python", "-m", "checker", "recover", *(situation.by_sid[sid].place for sid in sids)]
+    command = [*called("recover").split(), *(situation.by_sid[sid].place for sid in sids)]
     agreed = (files.origin for files in situation.files.values() if files.view == view)
     if (config := next((origin for origin in agreed if origin.endswith(".cfg")), None)) is not None:
         command += ["--config", config]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
+from checker.command_table import called
 from checker.diagnose.cause import Cause, CauseKind, NextStep, StepKind, check
 from checker.diagnose.doubt import Doubts
 from checker.diagnose.edits import FileEdit, edited, key_edits, member_edits, myid_edits, port_edits
@@ -68,7 +69,7 @@ def wrong_myid(situation: Situation, _: Doubts) -> Iterator[Cause]:
                     StepKind.EDIT,
                     (myid,),
                     "Write into myid the number of the `server.N` line with the address of this machine; or, if the"
-                    f" server is new, add `server.{myid}` by a roll-out that is checked (`python -m checker rollout`).",
+                    f" server is new, add `server.{myid}` by a roll-out that is checked (`{called('rollout')}`).",
                     edits=_former_id(situation, server),
                 ),
                 NextStep(StepKind.START, (myid,), f"Start the server of {on_a_line(server.place)} with its new id."),
@@ -188,7 +189,7 @@ def old_files(situation: Situation, _: Doubts) -> Iterator[Cause]:
                 NextStep(
                     StepKind.LOOK,
                     (sid,),
-                    "Let the planner order the restarts, since some orders lose writes: `python -m checker rollout"
+                    f"Let the planner order the restarts, since some orders lose writes: `{called('rollout')}"
                     " --from BEFORE --to AFTER --now` with the inputs of this diagnosis.",
                 ),
             ),
@@ -267,7 +268,7 @@ def mixed_tls(situation: Situation, _: Doubts) -> Iterator[Cause]:
                 StepKind.EDIT,
                 smaller,
                 "Give the smaller side the keys of the others again; a change to TLS goes through `portUnification`"
-                " in three roll-outs (`python -m checker rollout` names them).",
+                f" in three roll-outs (`{called('rollout')}` names them).",
                 edits=_tls_edits(situation, smaller, sides),
             ),
             NextStep(

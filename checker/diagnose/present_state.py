@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
+from checker.command_table import called
 from checker.diagnose.cause import CauseKind
 from checker.diagnose.evidence import ServerEvidence
 from checker.diagnose.report import Diagnosis, diagnose, servers_read
@@ -195,7 +196,8 @@ class _Present:
 
     @property
     def _diagnose(self) -> str:
-        return f"`{on_a_line(f'python -m checker diagnose {shlex.join(self.inputs)}')}` says what is safe now"
+        command = f"{called('diagnose')} {shlex.join(self.inputs)}"
+        return f"`{on_a_line(command)}` says what is safe now"
 
     def causes(self) -> Iterator[Problem]:
         """The causes of the diagnosis that the roll-out does not explain."""

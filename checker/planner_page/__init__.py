@@ -4,7 +4,7 @@ It answers each request of the page over HTTP, on the loopback interface only, b
 
 Rules of this package:
 
-- It judges nothing: `checker.rollout` plans, and the answers are those of `python -m checker rollout`, from the same
+- It judges nothing: `checker.rollout` plans, and the answers are those of `quorate rollout`, from the same
   cache.
 - The files are in a temporary folder while they are read. Only the answer remains, in the cache.
 - No name in the files turns into a path outside that folder, and no text of the files turns into markup.
@@ -42,7 +42,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from checker.command import command_parser
-from checker.command_table import ENTRIES
+from checker.command_table import ENTRIES, called
 from checker.engine.model import ModelError
 from checker.execution import ended_by
 from checker.job import Json
@@ -126,7 +126,7 @@ class PlanFilesRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     @property
     def command(self) -> str:
         """The same question as a command, for folders with the names of the sets."""
-        return f"python -m checker rollout {shlex.join(self.command_line)}"
+        return f"{called('rollout')} {shlex.join(self.command_line)}"
 
 
 def fields() -> list[Json]:

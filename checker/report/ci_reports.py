@@ -54,7 +54,7 @@ from checker.report.verdict import RunOutcome, SourceLocation, gravest, location
 from checker.traces.trace import Trace, TraceStep, show
 from spec.text import on_a_line, on_lines
 
-NO_FILE = "python -m checker"  # the class of a run without a scenario
+NO_FILE = "quorate"  # the class of a run without a scenario
 COUNTED = ("failure", "error", "skipped")
 
 

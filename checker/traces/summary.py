@@ -123,7 +123,7 @@ NOT_SHOWN = (
     "step 0 has every field of a lane, later steps those that change; "
     "of the rest of the state (what a channel holds, say) only messages are shown"
 )
-REPLAY = "python -m checker replay FILE, with the .itf.json, .html or .py file of this trace"
+REPLAY = "quorate replay FILE, with the .itf.json, .html or .py file of this trace"
 
 
 def pieces(step: TraceStep, lane: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Single-decree Paxos as a register: a put proposes a value, a get returns the decision where it is known. Run it with
 
-python -m checker run "docs/examples/paxos.py:model(2)"
+quorate run "docs/examples/paxos.py:model(2)"
 """
 
 from dataclasses import dataclass, replace

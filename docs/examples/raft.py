@@ -1,6 +1,6 @@
 """Raft, after Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm" (2014), figure 2. Run it with
 
-    python -m checker run "docs/examples/raft.py:model()"
+    quorate run "docs/examples/raft.py:model()"
 
 Membership changes and snapshots are left out. A refused vote is not answered: to its candidate it is a lost message. A
 leader sends the entries that a follower lacks when it is elected, for each command, and for each answer. Two errors can

@@ -1,6 +1,6 @@
 """Two-phase commit of a transaction manager and n resource managers, after Gray and Lamport. Run it with
 
-    python -m checker run "docs/examples/two_phase_commit.py:model(7)"
+    quorate run "docs/examples/two_phase_commit.py:model(7)"
 
 A message stays in the network once it is sent, so it may arrive any number of times.
 """

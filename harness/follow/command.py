@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from checker.command import Command, refused
+from checker.command_table import called
 from checker.rollout import Engine, OrderError, Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.inputs.sources import read_input
 from checker.symbolic.disjoint import UndecidedError
@@ -74,13 +75,14 @@ def _check(made: Plan, kills: int | None) -> None:
     if made.reconfig_route is not None:
         # A route by reconfig need not be decided; only a violation that was found forbids it.
         if made.reconfig_route.outcome is SafetyVerdict.UNSAFE:
-            raise MappingError("a violation was found in these commands; ask checker rollout")
+            raise MappingError(f"a violation was found in these commands; ask {called('rollout')}")
         if kills:
             problem = "no server may restart between a `reconfig` and its reply, so no server is killed"
             raise MappingError(f"--kills {kills}: {problem}; leave it out")
         return
     if made.outcome is not SafetyVerdict.SAFE:
-        raise MappingError(f"the planner does not call this change safe ({made.outcome.value}); ask checker rollout")
+        problem = f"the planner does not call this change safe ({made.outcome.value})"
+        raise MappingError(f"{problem}; ask {called('rollout')}")
     if not any(part.stage.remaining for part in made.advised):
         raise MappingError("there is nothing to do: every server has its new file")
     ports = iter(range(1, 1000))

@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--record",
         type=Path,
         metavar="FILE",
-        help="write a recording for checker validate (with --runs N: FILE-1, ...)",
+        help="write a recording for `quorate validate` (with --runs N: FILE-1, ...)",
     )
     add_keep(parser)
 

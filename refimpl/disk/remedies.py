@@ -9,7 +9,7 @@ Rules this module keeps:
 
 import enum
 
-RECOVER = "python -m checker recover"
+RECOVER = "quorate recover"
 
 
 class Damage(enum.Enum):

@@ -201,7 +201,7 @@ _HEAD = """\
 
 A variant is the specification with one deliberate error in one place. It is a known defect of ZooKeeper, named after
 the issue that reported it, or a mutant that we added. Variants show that the invariants can fail.
-`python -m checker --list-variants` lists them, `--variant NAME` runs one. The test `tests/quality/test_zab_variants.py`
+`quorate nodes --list-variants` lists them, `--variant NAME` runs one. The test `tests/quality/test_zab_variants.py`
 writes this page, and fails if the page differs from the results of the checker. The number behind an invariant is the
 least number of steps to its failure, in the small ensemble of that test. The scenarios in
 `spec/scenarios/known-defects` are tuned to show one invariant each.

@@ -27,6 +27,7 @@ from typing import Any
 
 import msgspec
 
+from checker.command_table import called
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import github_comment, markdown
@@ -123,6 +124,7 @@ class AnswerCache:
 
 
 def _name(request: PlanRequest, source: str) -> str:
-    """The name of the file of an answer: a digest of the program and of the whole request."""
+    """The name of the file of an answer: a digest of the program, its name as called, and the whole request."""
     content = msgspec.to_builtins(request, str_keys=True, order="deterministic", enc_hook=repr)
-    return f"{hashlib.sha256(json.dumps([source, content], sort_keys=True).encode()).hexdigest()}.json"
+    question = json.dumps([source, called("rollout"), content], sort_keys=True)
+    return f"{hashlib.sha256(question.encode()).hexdigest()}.json"

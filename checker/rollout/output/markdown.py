@@ -20,6 +20,7 @@ Source: GitHub REST API, "Create an issue comment"; GitHub Flavored Markdown.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from checker.command_table import called
 from checker.printable import capital, escaped, folded, table
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Reason
@@ -197,7 +198,7 @@ def _differences(plan: Plan) -> list[str]:
 
 
 THEOREM = (
-    "The theorem about roll-outs (`python -m checker proofs`) says: there is one leader in an epoch, every leader "
+    "The theorem about roll-outs (`{proofs}`) says: there is one leader in an epoch, every leader "
     "begins with every committed write, and servers agree on the order of writes, whatever crashes and whichever "
     "messages are lost. Its premise: quorums of each stage, and of neighbouring stages, meet if all their servers run "
     "in the later one; and all servers that run follow one leader before a stage begins. It is proved of abstract Zab, "
@@ -218,7 +219,7 @@ def _order_proofs(plan: Plan) -> list[str]:
         lines += ["", f"**{order_words(order)}**, if server {order.leader} leads when it begins:", ""]
         lines += [*table(("stage", "begins with", "quorums", "servers that run"), rows), ""]
         lines += [f"Of one stage, and of the stages {met}: every two quorums of running servers meet."]
-    return ["## The proof of the order", "", THEOREM, *lines] if lines else []
+    return ["## The proof of the order", "", THEOREM.format(proofs=called("proofs")), *lines] if lines else []
 
 
 # The table of runs, and the limits.
@@ -279,8 +280,8 @@ NOT_COVERED = (
     "Disks that are lost or changed by hand, two processes with one id, and servers that are restarted together or "
     "while one before them is still missing.",
     "Whatever is bounded above: more faults than were asked for, more than one write, more elections.",
-    "Messages of an election one by one: an election is one step here, to any of its outcomes (`python -m checker "
-    "run --refine` tells a saved scenario message by message).",
+    "Messages of an election one by one: an election is one step here, to any of its outcomes (`{run} "
+    "--refine` tells a saved scenario message by message).",
     "Time: how long elections and restarts take, time-outs that are too short, clients that give up.",
     "Values of keys that are too small or wrong in practice, and files that keys name.",
     "Defects of a release, unless `--release` names it.",
@@ -292,7 +293,7 @@ OF_RECONFIG = (
 )
 ASSUMED = (
     "The present state: it is assumed that all servers that run follow one leader and have equal data when the "
-    "roll-out begins. `python -m checker diagnose` shows whether they do."
+    "roll-out begins. `{diagnose}` shows whether they do."
 )
 BEFORE_NOW = (
     "What the answers, disks and logs of the servers do not show of the present state. A key that an answer does not "
@@ -316,8 +317,9 @@ def _limits(plan: Plan) -> list[str]:
     """The limits of all answers of a plan, and the words that it uses."""
     before = ASSUMED if plan.request.now is None else BEFORE_NOW
     limits = (before, *NOT_COVERED, *((OF_RECONFIG,) if plan.reconfig_route is not None else ()))
-    lines = ["## What is not covered, and words used here", "", *(f"- {limit}" for limit in limits), ""]
-    return [*lines, *(f"- **{word}**: {meaning}" for word, meaning in MEANINGS.items())]
+    names = {name: called(name) for name in ("diagnose", "run")}
+    lines = ["## What is not covered, and words used here", "", *(f"- {limit}".format_map(names) for limit in limits)]
+    return [*lines, "", *(f"- **{word}**: {meaning}" for word, meaning in MEANINGS.items())]
 
 
 MARKER = "<!-- quorate: rollout -->"

@@ -8,6 +8,7 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from shlex import quote
 
+from checker.command_table import called
 from checker.printable import capital, code, fenced
 from checker.rollout.answer import Failure, Plan, failures
 from checker.rollout.claims import Evidence, Reason
@@ -362,7 +363,7 @@ def _instead(plan: Plan) -> list[str]:
     by_controller = request.way.is_of_controller and not is_given
     if request.disks or not (by_controller or is_given or plan.outcome is SafetyVerdict.UNSAFE):
         return []
-    command = f"python -m checker rollout --from {quote(request.old.path)} --to {quote(request.new.path)}"
+    command = f"{called('rollout')} --from {quote(request.old.path)} --to {quote(request.new.path)}"
     lines = ["## What to do instead", ""]
     if plan.direct.stage.moved and not request.new.names and request.now is None:
         same = code(f"{command} --same-machines")

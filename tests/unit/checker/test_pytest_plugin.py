@@ -84,7 +84,7 @@ def test_a_failure_shows_the_verdict_its_line_the_trace_and_how_to_see_it_again(
         [
             "violated: NeverLeads(3) at depth 1: it leads (followed by = *",
             f"zk/violated.yaml:{line}: 3 never leads",
-            "run it again: python -m checker run zk/violated.yaml",
+            "run it again: quorate run zk/violated.yaml",
             "*step | what happens *| server.1 *| server.2 *| server.3*",
             "*elects server.3*",
         ]
@@ -151,9 +151,7 @@ def test_the_ini_says_how_scenarios_are_explored(project: pytest.Pytester) -> No
 
     assert passed_failed_skipped(result) == (0, 1, 0)
     assert (figures["verdict"], figures["states"], figures["depth"]) == ("vacuous", "1", "0")
-    result.stdout.fnmatch_lines(
-        ["run it again: python -m checker run zk/violated.yaml --engine plain --depth 0 --workers 1"]
-    )
+    result.stdout.fnmatch_lines(["run it again: quorate run zk/violated.yaml --engine plain --depth 0 --workers 1"])
 
 
 @pytest.mark.parametrize(

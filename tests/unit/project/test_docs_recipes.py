@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "tutorial-recipes.md"
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
 RUN = re.compile(
-    r"^```sh\npython -m checker (?P<line>run [^\n]*)\n```\n\n```(?P<kind>text|mermaid)\n(?P<output>.*?)^```\n",
+    r"^```sh\nquorate (?P<line>run [^\n]*)\n```\n\n```(?P<kind>text|mermaid)\n(?P<output>.*?)^```\n",
     re.MULTILINE | re.DOTALL,
 )
 QUOTED = re.compile(r"^```py\n# (?P<file>spec/\S+\.py)\n(?P<code>.*?)^```\n", re.MULTILINE | re.DOTALL)
@@ -62,7 +62,7 @@ def test_a_run_on_the_page_is_what_the_checker_prints(
     output = printed(line, capsys, monkeypatch)
     if REWRITE:
         kind = "mermaid" if MERMAID in line else "text"
-        block = f"```sh\npython -m checker {line}\n```\n\n```{kind}\n{output}```\n"
+        block = f"```sh\nquorate {line}\n```\n\n```{kind}\n{output}```\n"
         page = PAGE.read_text(encoding="utf-8")
         changed = RUN.sub(lambda found: block if found["line"] == line else found[0], page)
         PAGE.write_text(changed, encoding="utf-8")
@@ -72,7 +72,7 @@ def test_a_run_on_the_page_is_what_the_checker_prints(
 
 def test_every_block_of_commands_is_a_run_that_is_shown() -> None:
     commands = re.findall(r"^```sh\n(.*?)```\n", text(), re.MULTILINE | re.DOTALL)
-    assert [each.strip() for each in commands] == [f"python -m checker {line}" for line in runs()]
+    assert [each.strip() for each in commands] == [f"quorate {line}" for line in runs()]
     assert len(set(runs())) == len(runs()), "a run is shown once"
 
 

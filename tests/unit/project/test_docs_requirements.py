@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from checker.cli.main import COMMANDS
+from checker.command_table import ENTRIES
 
 ROOT = Path(__file__).parents[3]
 REQUIREMENTS = ROOT / "docs" / "requirements.md"
@@ -25,7 +25,7 @@ ROW = re.compile(r"^\| (?P<number>R\d+'?) \| (?P<name>[^|]*) \| (?P<text>[^|]*) 
 LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)")
 SOURCE_PATH = re.compile(r"`((?:checker|spec|refimpl|tests|docs|harness|benchmarks)/[\w./-]*|\.ci/\w+|[A-Z]+\.md)`")
 TEST_NAME = re.compile(r"`(test_\w+)`")
-COMMAND = re.compile(r"`python -m checker (\w+)")
+COMMAND = re.compile(r"`quorate (\w+)")
 SET_UP = re.compile(r"^```sh\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 
 
@@ -112,7 +112,7 @@ def test_each_test_name_is_a_link() -> None:
 def test_each_command_of_the_checker_exists(page: Path) -> None:
     words = set(COMMAND.findall(text_of(page)))
     assert words
-    assert words <= COMMANDS.keys()
+    assert words <= ENTRIES.keys()
 
 
 def test_the_set_up_is_that_of_the_readme() -> None:

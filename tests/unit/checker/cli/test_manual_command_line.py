@@ -39,8 +39,8 @@ class Table(NamedTuple):
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each command by its name; the first one is the parser without a command."""
-    called = {f"`python -m checker {name}`": command_parser(command) for name, command in COMMANDS.items()}
-    return {"`python -m checker`": parser(COMMANDS), **called}
+    called = {f"`quorate {name}`": command_parser(command) for name, command in COMMANDS.items()}
+    return {"`quorate nodes`": parser(COMMANDS), **called}
 
 
 def tables(made: argparse.ArgumentParser) -> Iterator[Table]:
@@ -113,4 +113,4 @@ def test_the_text_before_names_no_option_that_does_not_exist() -> None:
 
 def test_the_text_before_speaks_of_every_command() -> None:
     text = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
-    assert [name for name in COMMANDS if f"python -m checker {name}" not in text] == []
+    assert [name for name in COMMANDS if f"quorate {name}" not in text] == []

@@ -3,11 +3,14 @@
 The commands are those of `python -m checker`, `refimpl`, `harness` and `benchmarks`; what they print is tested there.
 """
 
+import ast
 import contextlib
 import io
+import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from checker.command_table import ENTRIES, GROUPS, commands_of
 from checker.printable import capital
 from tests.support.command_line import Ended
 
+PACKAGES = ("checker", "harness", "refimpl", "simulation")
 ROOT = Path(__file__).parents[4]
 HELP_ALONE = """
 import sys
@@ -123,3 +127,22 @@ def test_the_help_loads_nothing_of_the_other_commands(words: tuple[str, ...]) ->
     script = HELP_ALONE if words == ("--help",) else HELP_ALONE.replace("main(sys.argv[1:])", "main([])")
     done = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def texts(path: Path) -> Iterator[str]:
+    """The strings of a module that are no docstrings, with the parts of an f-string one by one."""
+    tree = ast.parse(path.read_text("utf-8"))
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements:
+            yield node.value
+
+
+def test_no_message_writes_down_how_a_command_is_called() -> None:
+    """`called` decides it. The strings that are left name a package in its own help, or a module without a command."""
+    names = "|".join(ENTRIES)
+    fixed = re.compile(rf"\b(?:checker|harness) (?:{names})\b|python -m (?:{'|'.join(PACKAGES)})\b")
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    of_packages = {"python -m harness", *(f"python -m refimpl{name}" for name in ("", " demo", " simulate"))}
+    found = {text for path in paths for text in texts(path) if fixed.search(text)}
+    assert found == {*of_packages, "python -m checker.properties.reference"}

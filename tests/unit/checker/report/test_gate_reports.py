@@ -103,7 +103,7 @@ def test_the_main_job_has_reports_too_and_no_file_to_point_at(tmp_path: Path) ->
 
     assert ended.code == 21  # no server can be elected in no step
     assert [(run["file"], run["line"]) for run in report["runs"]] == [(None, None)]
-    assert Tree.parse(tmp_path / "j.xml").find("testsuite/testcase").attrib["classname"] == "python -m checker"
+    assert Tree.parse(tmp_path / "j.xml").find("testsuite/testcase").attrib["classname"] == "quorate"
     (result,) = sarif["runs"][0]["results"]
     assert [list(place) for place in result["locations"]] == [["logicalLocations"]]
     check_sarif(sarif)

@@ -107,7 +107,7 @@ def test_models_of_the_ini_file_are_tests(pytester: pytest.Pytester, tmp_path_fa
     result.assert_outcomes(passed=1, failed=2)
     text = result.stdout.str()
     assert "violated: BelowThree at depth 3: it is 3 or more (count = 3)" in text
-    assert "run it again: python -m checker run 'models/counter.py:model(5)'" in text
+    assert "run it again: quorate run 'models/counter.py:model(5)'" in text
     assert "it has no 'absent'" in text
 
 

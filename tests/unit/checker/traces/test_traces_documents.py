@@ -49,7 +49,7 @@ def test_markdown_is_a_heading_a_table_with_a_row_a_step_and_a_diagram(name):
     assert read.fences == [("mermaid", to_mermaid(trace))]
     assert claim(trace) in read.paragraphs
     assert all(any(message.sentence == shown for shown in read.paragraphs) for message in messages_of(trace))
-    assert any(shown.startswith("To replay it: python -m checker replay FILE") for shown in read.paragraphs)
+    assert any(shown.startswith("To replay it: quorate replay FILE") for shown in read.paragraphs)
 
 
 def test_a_cell_of_markdown_holds_only_what_the_step_changed():
