@@ -12,13 +12,16 @@ from spec.releases import HISTORIES, MASTER, RELEASES, SourceChange, affected, f
 from spec.text import INT, between
 from spec.variants import DESCRIBED, Area, Variant
 
-RELEASE_TABLE = "releases"
+RELEASE_TABLE, SCHEMA = "releases", "schema"
 VOTES, ZAB = "votes", "zab"
 
 
 def _listing_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "table", nargs="?", choices=(RELEASE_TABLE,), help="releases: the known defects of each release of ZooKeeper"
+        "table",
+        nargs="?",
+        choices=(RELEASE_TABLE, SCHEMA),
+        help="releases: the known defects of each release of ZooKeeper; schema: the JSON schema of scenarios",
     )
     parser.add_argument("--json", action="store_true", help="with releases: the table as JSON")
 
@@ -27,6 +30,11 @@ def _listing(options: argparse.Namespace) -> int:
     if options.table == RELEASE_TABLE:
         text, data = releases_report()
         say(json.dumps(data) if options.json else text)
+        return int(ExitCode.PASSED)
+    if options.table == SCHEMA:
+        from checker.scenario.schema import JSON_SCHEMA  # noqa: PLC0415
+
+        say(JSON_SCHEMA.read_text("utf-8"), end="")
         return int(ExitCode.PASSED)
     if options.json:
         return refused("--json prints the table of releases; write list releases --json", ExitCode.COMMAND_LINE)

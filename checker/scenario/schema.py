@@ -16,9 +16,12 @@
 
 Rules of this module: every struct is decoded strictly, so that no value is converted to another type; a key that is not
 a field is an error that names the nearest field.
+
+`JSON_SCHEMA` is made from these structs for editors; a test compares it.
 """
 
 import re
+from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +30,7 @@ from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES, Section
 from checker.scenario.yaml_lines import Path, YamlDocument, nearest, position
 
 T = TypeVar("T", bound=msgspec.Struct)
+JSON_SCHEMA = FilePath(__file__).with_name("scenario.schema.json")
 
 
 class Common(msgspec.Struct, kw_only=True):
