@@ -22,6 +22,7 @@ from tests.support.gate import NEVER, SERVERS, commands
 ROOT = Path(__file__).parents[3]
 ACTION = ROOT / "action.yml"
 STUB = '#!/bin/sh\nprintf "%s\\n" "$@" > words\nexit 0\n'
+QUORATE = "import sys; from checker.cli.quorate import main; sys.exit(main())"
 REAL = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
 
 
@@ -232,35 +233,65 @@ def test_a_roll_out_that_is_safe_in_one_way_only_passes_in_that_way(
     assert comment.startswith("<!-- quorate: rollout -->") and (folder / "summary.md").read_text() == comment
 
 
-def in_the_how_to(key: str) -> dict[str, Any]:
-    """Return the item of the YAML blocks of the how-to that has this key."""
+def blocks_of_the_how_to() -> list[str]:
+    """Return the YAML blocks of the how-to."""
     text = (ROOT / "docs" / "how-to-gate-ci.md").read_text(encoding="utf-8")
-    blocks = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    (item,) = (item for block in blocks if isinstance(block, list) for item in block if key in str(item))
-    assert isinstance(item, dict)
-    return item
+    return re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def states_of_the_how_to(folder: Path) -> None:
+def in_the_how_to(key: str, place: str) -> list[dict[str, Any]]:
+    """Return the steps or the repositories of the one block of the how-to with this key and text."""
+    (block,) = (block for block in blocks_of_the_how_to() if place in block)
+    read = yaml.safe_load(block)
+    items: list[dict[str, Any]] = read[key] if key in read else next(iter(read["jobs"].values()))[key]
+    return items
+
+
+def states_of_the_how_to(folder: Path, old: str = "deployed") -> None:
     """Write the two folders of the how-to: three servers that become five."""
-    for name, sids in (("deployed", (1, 2, 3)), ("zookeeper", (1, 2, 3, 4, 5))):
-        (folder / name).mkdir()
+    for name, sids in ((old, (1, 2, 3)), ("zookeeper", (1, 2, 3, 4, 5))):
+        (folder / name).mkdir(parents=True)
         (folder / name / "zoo.cfg").write_text(zoo_cfg(*sids))
 
 
+WORKFLOWS = {
+    **{f"block {n}": block for n, block in enumerate(blocks_of_the_how_to()) if "\njobs:" in block},
+    **{path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github" / "workflows").glob("*"))},
+}
+
+
+@pytest.mark.parametrize("text", WORKFLOWS.values(), ids=WORKFLOWS)
+def test_a_workflow_is_what_the_schema_of_workflows_allows(text: str, tmp_path: Path) -> None:
+    (tmp_path / "workflow.yml").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", "workflow.yml"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("text", [ACTION.read_text("utf-8"), *blocks_of_the_how_to(), *WORKFLOWS.values()])
+def test_an_action_of_others_is_named_by_a_commit_with_its_release(text: str) -> None:
+    used = re.findall(r"uses: (.*)", text)
+    assert [
+        name for name in used if not re.fullmatch(r"(OWNER/quorate@COMMIT|[\w/-]+@[0-9a-f]{40}  # v\d).*", name)
+    ] == []
+
+
 def test_the_gate_of_the_how_to_passes_a_safe_change(action: dict[str, Any], folder: Path) -> None:
-    states_of_the_how_to(folder)
-    assert run(action, folder, REAL, **in_the_how_to("deployed', 'to")["with"]).code == 0
+    states_of_the_how_to(folder, "deployed/zookeeper")
+    *_, judged = in_the_how_to("steps", "from: deployed/zookeeper")
+    assert run(action, folder, REAL, **judged["with"]).code == 0
 
 
 def test_the_hook_of_the_how_to_passes_a_safe_change(folder: Path) -> None:
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    (used,) = in_the_how_to("quorate-rollout")["hooks"]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    (repository,) = in_the_how_to("repos", "quorate-rollout")
+    used = repository["hooks"][-1]
     states_of_the_how_to(folder)
-    words = [sys.executable, *hook["entry"].split()[1:], *used["args"]]
+    words = [sys.executable, "-c", QUORATE, *hooks[-1]["entry"].split()[1:], *used["args"]]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 
-    assert hook["id"] == used["id"]
+    assert [hook["id"] for hook in hooks] == [hook["id"] for hook in repository["hooks"]]
     assert subprocess.run(words, cwd=folder, env=environment, capture_output=True, check=False).returncode == 0
 
 
