@@ -96,7 +96,7 @@ def commands_of(package: str) -> dict[str, Entry]:
 
 @contextmanager
 def called_as(program: str) -> Iterator[None]:
-    """A context in which messages name the commands of a program, in all threads."""
+    """A context whose messages name the commands of a program, in all threads."""
     _programs.append(program)
     try:
         yield

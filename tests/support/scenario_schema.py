@@ -2,8 +2,8 @@
 
 The keys and their types come from the structs of `checker.scenario.schema`, the words from the enums and registries
 that the reader compares with, the descriptions of keys from the tables of `docs/reference-scenarios.md`, those of
-entries from docstrings. What one value says about another (a fault that changes nothing, an id that no server has) is
-beyond a schema: `quorate run FILE` says it.
+entries from docstrings. A contradiction between two values (a fault without effect, an id without a server) is beyond a
+schema; `quorate run FILE` reports it.
 """
 
 import json
@@ -157,7 +157,7 @@ WHOLE: Mapping[Struct, Json] = {
     schema.PlanEntry: {"oneOf": [{"required": [name]} for name in ("restart", "stop", "start", "reconfig")]},
     schema.OpeningEntry: {"minProperties": 1, "maxProperties": 1},
 }
-"""What a map keeps as a whole."""
+"""The rules of a whole map."""
 
 
 def made() -> Json:

@@ -130,7 +130,7 @@ def test_the_help_loads_nothing_of_the_other_commands(words: tuple[str, ...]) ->
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The strings of a module that are no docstrings, with the parts of an f-string one by one."""
+    """The strings of a module without its docstrings, and the constant parts of f-strings."""
     tree = ast.parse(path.read_text("utf-8"))
     statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""The JSON schema of scenarios accepts every shipped scenario, and refuses what the reader refuses for its form.
+"""The JSON schema of scenarios accepts every shipped scenario, and refuses mistakes of form.
 
 The expected answers are those of the reader: each mistake below is one that it reports. `pytest --rewrite-transcripts`
 writes the file.
