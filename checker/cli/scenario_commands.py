@@ -101,26 +101,45 @@ def _explore_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help=FILES)
     add_defects(parser)
     parser.add_argument("--trace", type=Path, metavar="FILE", help="begin with a saved trace (ITF)")
+    parser.add_argument(
+        "--export", type=Path, metavar="DIR", help="write the page and the whole space to a folder, and serve nothing"
+    )
     add_page(parser)
 
 
 def _explore(options: argparse.Namespace) -> int:
     from checker.explorer import BadRequestError, Handlers, PortError, Server  # noqa: PLC0415
-    from checker.scenario import ScenarioError, VariantError, load  # noqa: PLC0415
+    from checker.explorer.export import TooManyStatesError  # noqa: PLC0415
+    from checker.explorer.stories import StoryError, load_any  # noqa: PLC0415
+    from checker.scenario import ScenarioError, VariantError  # noqa: PLC0415
+    from checker.user_files import OutputError  # noqa: PLC0415
 
     if not options.files and options.trace is None:
         right = f"name a scenario ({called('list')}), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        jobs = [load(path, options.variants, options.like) for path in options.files]
-        handlers = Handlers(zip(jobs, map(_folder_of, options.files), strict=True))
+        opened = [load_any(path, options.variants, options.like) for path in options.files]
+        handlers = Handlers((job, _folder_of(path), story) for job, path, story in opened)
         _begin(handlers, options.trace)
+        if options.export is not None:
+            return _export(handlers, options.export)
         server = Server(handlers, options.port)
-    except (ScenarioError, BadRequestError) as error:
+    except (ScenarioError, StoryError, BadRequestError) as error:
         return refused(str(error), ExitCode.SCENARIO)
-    except (VariantError, PortError) as error:
+    except TooManyStatesError as error:
+        return refused(str(error), ExitCode.TOO_LARGE)
+    except (VariantError, PortError, OutputError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
     return serve_page(server, browser=not options.no_browser)
+
+
+def _export(handlers: Handlers, folder: Path) -> int:
+    """Write the page with the spaces of all jobs. Raises TooManyStatesError and OutputError."""
+    from checker.explorer.export import export  # noqa: PLC0415
+
+    page, states = export(handlers, folder)
+    say(f"{page}: {states:,} states, {page.stat().st_size:,} bytes; open it in a browser")
+    return int(ExitCode.PASSED)
 
 
 def _begin(handlers: Handlers, trace: Path | None) -> None:

@@ -2,6 +2,8 @@
 
     walk       the rows along a path of ordinals, the findings at its end, and searches ahead of it; the requests
     views      a walk as JSON: its picture, its last state, the possible next moves
+    stories    guided stories: stops on one walk, with a text in two languages
+    export     the page with whole spaces as one file, without a server
     server     answers each request of the page, over HTTP on the loopback interface only (`checker.local_page`)
 
 Rules of this package:

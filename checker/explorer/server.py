@@ -77,17 +77,23 @@ class OpenJob:
     job: Job
     walks: Walks
     folder: str = ""  # of the scenario file; empty for the job of a trace
+    story: Json = None  # as `checker.explorer.stories` has placed it
+
+    @property
+    def view(self) -> dict[str, Json]:
+        """The view of the job."""
+        return views.job_view(self.job, self.key, self.folder, self.story)
 
 
 class Handlers:
     """The jobs that are open, and the answers. Threads may share it.
 
     Each job comes with the name of the folder of its scenario file. The page shows it, because scenarios can have
-    similar names.
+    similar names. It may have a story besides.
     """
 
-    def __init__(self, jobs: Iterable[tuple[Job, str]] = ()) -> None:
-        self._first = {item.key: item for item in (_opened(job, folder) for job, folder in jobs)}
+    def __init__(self, jobs: Iterable[tuple[Job, str] | tuple[Job, str, Json]] = ()) -> None:
+        self._first = {item.key: item for item in (_opened(*parts) for parts in jobs)}
         self._loaded: OrderedDict[str, OpenJob] = OrderedDict()
         self._lock, self._searches = threading.Lock(), threading.BoundedSemaphore(SEARCHES)
         self._start: tuple[str, tuple[int, ...]] | None = None
@@ -96,14 +102,18 @@ class Handlers:
 
     def jobs(self) -> dict[str, Json]:
         """The jobs, and the walk to begin with."""
-        with self._lock:
-            opened = [*self._first.values(), *self._loaded.values()]
+        opened = self.opened()
         key, path = self._start or (opened[0].key if opened else "", ())
         return {
-            "jobs": [views.job_view(item.job, item.key, item.folder) for item in opened],
+            "jobs": [item.view for item in opened],
             "start": {"job": key, "path": list(path)},
             "formats": [{"name": item.name, "suffix": item.suffix} for item in FORMATS.values()],
         }
+
+    def opened(self) -> list[OpenJob]:
+        """The jobs that are open: the initial ones first."""
+        with self._lock:
+            return [*self._first.values(), *self._loaded.values()]
 
     def _open(self, key: str) -> OpenJob:
         with self._lock:
@@ -145,7 +155,7 @@ class Handlers:
             raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
         ordinals = opened.walks.ordinals(replayed.path)
         return {
-            "job": views.job_view(opened.job, opened.key, opened.folder),
+            "job": opened.view,
             "path": list(ordinals),
             "headline": replayed.trace.headline,
             "verified": list(replayed.verified),
@@ -171,8 +181,7 @@ class Handlers:
                     f"this run cannot be shown message by message: {error}", HTTPStatus.UNPROCESSABLE_ENTITY
                 ) from None
         finer = self._add(job, opened.folder)
-        view = views.job_view(finer.job, finer.key, finer.folder)
-        return {"job": view, "path": list(finer.walks.ordinals(fine.path))}
+        return {"job": finer.view, "path": list(finer.walks.ordinals(fine.path))}
 
     def file(self, job: str, path: tuple[int, ...], form: str, finding: str | None) -> tuple[Format, Trace, str]:
         """Return a walk in a format: the format, the trace and the text. Without `finding`, the gravest one is used.
@@ -242,8 +251,8 @@ class Handlers:
         return slot(self._searches, f"{SEARCHES} searches are under way; cancel one, or wait until it ends")
 
 
-def _opened(job: Job, folder: str) -> OpenJob:
-    return OpenJob(views.fingerprint(job.source), job, Walks(job.model), folder)
+def _opened(job: Job, folder: str, story: Json = None) -> OpenJob:
+    return OpenJob(views.fingerprint(job.source), job, Walks(job.model), folder, story)
 
 
 LARGEST_TRACE = 1 << 25  # bytes of a request with a trace

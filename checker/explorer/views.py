@@ -48,8 +48,8 @@ def check_of(trace: Trace) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()[:12]
 
 
-def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
-    """The view of a job; it is the same for all walks."""
+def job_view(job: Job, key: str, folder: str, story: Json = None) -> dict[str, Json]:
+    """The view of a job; it is the same for all walks. `story` is one that `checker.explorer.stories` has placed."""
     return {
         "key": key,
         "name": job.name,
@@ -64,6 +64,7 @@ def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
             {"name": prop.name, "kind": prop.kind.value, "meaning": prop.meaning} for prop in job.model.properties
         ],
         "refines": job.refinement is not None,
+        "story": story,
     }
 
 
@@ -112,11 +113,12 @@ def finding_view(job: Job, found: Discovery) -> dict[str, Json]:
         "kind": found.prop.kind.value,
         "good": found.prop.kind is Kind.SOMETIMES,
         "headline": trace_of(job, found).headline,
-        **_finding(found.finding),
+        **answer_view(found.finding),
     }
 
 
-def _finding(finding: Finding) -> dict[str, Json]:
+def answer_view(finding: Finding) -> dict[str, Json]:
+    """The clause of a finding, and the values that made it so."""
     return {"clause": finding.clause, "values": [[name, show(value)] for name, value in values_of(finding)]}
 
 
@@ -127,7 +129,7 @@ def _lanes(step: TraceStep) -> list[Json]:
         {
             "name": lane,
             "fields": [
-                {"name": name, "text": _value_text(value), "changed": name in changed.get(lane, ())}
+                {"name": name, "text": value_text(value), "changed": name in changed.get(lane, ())}
                 for name, value in fields.items()
             ],
             "gone": [name for name in changed.get(lane, ()) if name not in fields],
@@ -136,7 +138,8 @@ def _lanes(step: TraceStep) -> list[Json]:
     ]
 
 
-def _value_text(value: Json) -> str:
+def value_text(value: Json) -> str:
+    """The value of a field for its card: a record without its braces."""
     text = show(value)
     return text[1:-1] if isinstance(value, dict) and text.startswith("{") else text
 
@@ -149,24 +152,18 @@ def _property(job: Job, prop: Property, row: Row, trace: Trace) -> dict[str, Jso
         "truth": truth.value,
     }
     result = answer(job.model, prop, row) if truth in SAID else None
-    return view | (_finding(result) if isinstance(result, Finding) else {})
+    return view | (answer_view(result) if isinstance(result, Finding) else {})
 
 
 # -- the possible moves -------------------------------------------------------------------------------------
 
 
 def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, move: Move, after: Row) -> dict[str, Json]:
-    row, lanes = path[-1].row, lanes_of(job, after)
-    events = job.presenter.diagram(row, move, after)
-    changed = changed_fields(last.lanes, lanes)
+    effect, _ = effect_view(job, (path[-1].row, last.lanes), move, (after, lanes_of(job, after)))
     truth = truths(job.model, after)
     return {
         "ordinal": ordinal,
-        "action": move.action,
-        "caption": job.presenter.caption(move),
-        "lane": next(iter([*(d.lane for d in events), *changed]), ELSEWHERE),
-        "changes": list(_changes(changed, last.lanes, lanes)),
-        "drawn": [_message_text(d) for d in events if d.kind in ("send", *FATES)],
+        **effect,
         "back_to": next((number for number, step in enumerate(path) if step.row == after), None),
         "last": not walks.next(after),
         "turns": [
@@ -175,6 +172,22 @@ def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, mov
             if value in SAID and (value is Truth.FAILS or last.truth[name] is not value)
         ],
     }
+
+
+def effect_view(
+    job: Job, before: tuple[Row, Lanes], move: Move, after: tuple[Row, Lanes]
+) -> tuple[dict[str, Json], tuple[DiagramEvent, ...]]:
+    """What a move does between two states, on any walk: for the page, and as events of a picture."""
+    events = job.presenter.diagram(before[0], move, after[0])
+    changed = changed_fields(before[1], after[1])
+    view = {
+        "action": move.action,
+        "caption": job.presenter.caption(move),
+        "lane": next(iter([*(d.lane for d in events), *changed]), ELSEWHERE),
+        "changes": list(_changes(changed, before[1], after[1])),
+        "drawn": [_message_text(d) for d in events if d.kind in ("send", *FATES)],
+    }
+    return view, events
 
 
 def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes) -> Iterator[Json]:

@@ -2,7 +2,9 @@
 
 /** @typedef {{name: string, kind: string, meaning: string}} PropertyOfJob */
 /** @typedef {{key: string, name: string, file: string, folder: string, about: string, grain: string, bounds: string[],
- *   expected: string | null, actions: string[], properties: PropertyOfJob[], refines: boolean}} Job */
+ *   expected: string | null, actions: string[], properties: PropertyOfJob[], refines: boolean, story: Story | null}} Job */
+/** @typedef {{en: string, zh: string}} Words */
+/** @typedef {{title: Words, stops: {path: number[], text: Words}[]}} Story */
 /** @typedef {{lane: string, field: string, before: string | null, after: string | null}} Change */
 /** @typedef {{ordinal: number, action: string, caption: string, lane: string, changes: Change[], drawn: string[],
  *   back_to: number | null, last: boolean, turns: {property: string, truth: string}[]}} Move */

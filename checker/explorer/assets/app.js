@@ -1,12 +1,13 @@
 /** The explorer's page: puts its parts together, and hears its keys. */
 import * as api from "./api.js";
 import { byId, copy, make, tell } from "./dom.js";
-import { offerFiles, takeFiles } from "./files.js";
+import { closeMenu, offerFiles, takeFiles } from "./files.js";
 import { Finder } from "./find.js";
 import { Moves } from "./moves.js";
 import { showRun, showTruths, stepOf } from "./run.js";
 import { ask } from "./server.js";
 import { showState } from "./state.js";
+import { Story, firstPath } from "./story.js";
 import { Walk } from "./walk.js";
 
 /** @type {Map<string, api.Job>} */
@@ -19,6 +20,7 @@ let shown = null;
 const walk = new Walk(show);
 const moves = new Moves((ordinal) => walk.take(ordinal), preview);
 const finder = new Finder(walk, open);
+const story = new Story(walk, jobs);
 
 /** @param {api.View} view */
 function show(view) {
@@ -32,6 +34,7 @@ function show(view) {
   preview(null);
   offerFiles(view, formats);
   finder.showFor(view, job);
+  story.show(view, job);
   byId("back").disabled = byId("reset").disabled = !view.path.length;
   byId("forward").disabled = !walk.ahead.length;
 }
@@ -59,6 +62,7 @@ function showJob(job) {
  * @param {api.Job} job
  */
 function entryOf(job) {
+  if (job.story) return story.titleOf(job);
   return [job.name, placeOf(job), expectationOf(job), `grain: ${job.grain}`].filter(Boolean).join(" · ");
 }
 
@@ -90,6 +94,16 @@ async function open(job, path) {
   await walk.go(job.key, path);
 }
 
+/**
+ * Show a job from its beginning: the first stop of its story, if it has one.
+ * @param {string} key
+ * @param {number[]} path
+ * @param {"push" | "replace"} kind
+ */
+function openStart(key, path = [], kind = "push") {
+  return walk.go(key, path.length ? path : firstPath(jobs.get(key)), { history: kind });
+}
+
 /** @param {KeyboardEvent} event */
 function pressed(event) {
   const target = /** @type {HTMLElement} */ (event.target);
@@ -102,12 +116,12 @@ function pressed(event) {
     ArrowUp: () => moves.step(-1),
     Enter: () => moves.takeChosen(),
     Backspace: () => walk.back(),
-    ArrowLeft: () => walk.back(),
-    ArrowRight: () => walk.forward(),
+    ArrowLeft: () => (shown?.story ? story.previous() : walk.back()),
+    ArrowRight: () => (shown?.story ? story.next() : walk.forward()),
     Home: () => walk.backTo(0),
     "/": () => byId("filter").focus(),
     "?": () => byId("keys").showModal(),
-    Escape: () => byId("save").removeAttribute("open"),
+    Escape: closeMenu,
   }[event.key];
   if (!act) return;
   event.preventDefault();
@@ -134,15 +148,12 @@ async function begin() {
   byId("reset").addEventListener("click", () => walk.backTo(0));
   byId("copy").addEventListener("click", () => copy(location.href, byId("copy")));
   byId("help").addEventListener("click", () => byId("keys").showModal());
-  byId("jobs").addEventListener("change", () => walk.go(byId("jobs").value, []));
+  byId("jobs").addEventListener("change", () => openStart(byId("jobs").value));
   byId("picture").addEventListener("click", (event) => {
     if (event.target.closest("a")) event.preventDefault();
     walk.backTo(stepOf(event));
   });
   document.addEventListener("keydown", pressed);
-  document.addEventListener("click", (event) => {
-    if (!event.target.closest("#save")) byId("save").removeAttribute("open");
-  });
   takeFiles(open);
   try {
     /** @type {api.Jobs} */
@@ -151,7 +162,7 @@ async function begin() {
     formats = told.formats;
     if (await walk.follow(history.state?.ahead ?? [])) return;
     const stale = location.hash ? byId("message").textContent : "";
-    if (told.start.job) await walk.go(told.start.job, told.start.path, { history: "replace" });
+    if (told.start.job) await openStart(told.start.job, told.start.path, "replace");
     if (stale) tell(stale.replace(/×$/, ""), "bad");
   } catch (error) {
     tell(error.message, "bad");

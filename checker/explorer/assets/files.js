@@ -8,6 +8,9 @@ const SHOWN = ["text", "svg", "html", "markdown", "mermaid"]; // formats that a 
 
 /** @param {(job: api.Job, path: number[]) => Promise<void>} open */
 export function takeFiles(open) {
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("#save")) closeMenu();
+  });
   const chosen = byId("file");
   byId("open").addEventListener("click", () => chosen.click());
   chosen.addEventListener("change", async () => {
@@ -29,6 +32,10 @@ export function takeFiles(open) {
     const file = event.dataTransfer?.files[0];
     if (file) await load(file, open);
   });
+}
+
+export function closeMenu() {
+  byId("save").removeAttribute("open");
 }
 
 /**

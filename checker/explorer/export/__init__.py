@@ -1,0 +1,10 @@
+"""The explorer without a server: one file with a page and the whole space of its scenarios.
+
+space      every state and move of a job as JSON
+page       the page of the explorer and that data, as one file
+"""
+
+from checker.explorer.export.page import export
+from checker.explorer.export.space import MOST, TooManyStatesError
+
+__all__ = ["MOST", "TooManyStatesError", "export"]
