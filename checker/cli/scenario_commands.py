@@ -98,7 +98,7 @@ REPLAY = Command(_replay_options, _replay)
 
 
 def _explore_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help=FILES)
+    parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help=f"{FILES}, or NAME.story.yaml")
     add_defects(parser)
     parser.add_argument("--trace", type=Path, metavar="FILE", help="begin with a saved trace (ITF)")
     parser.add_argument(

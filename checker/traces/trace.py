@@ -282,6 +282,8 @@ def changed_fields(before: Lanes, after: Lanes) -> dict[str, tuple[str, ...]]:
     changed = {}
     for lane in dict.fromkeys((*after, *before)):
         old, new = before.get(lane, {}), after.get(lane, {})
+        if old is new:
+            continue
         names = tuple(
             name
             for name in dict.fromkeys((*new, *old))

@@ -35,9 +35,9 @@ export class Story {
     byId("language").addEventListener("click", () => this.turn());
   }
 
-  /** @param {Job} job */
+  /** @param {Job} job  one with a story */
   titleOf(job) {
-    return job.story ? job.story.title[this.language] : job.name;
+    return job.story.title[this.language];
   }
 
   /** @param {import("./api.js").View} view
@@ -86,7 +86,10 @@ export class Story {
   turn() {
     this.language = this.language === "en" ? "zh" : "en";
     keep(this.language);
-    for (const option of byId("jobs").options) option.textContent = this.titleOf(this.jobs.get(option.value));
+    for (const option of byId("jobs").options) {
+      const job = this.jobs.get(option.value);
+      if (job.story) option.textContent = this.titleOf(job);
+    }
     this.show(this.walk.view, this.job);
   }
 

@@ -37,7 +37,7 @@ class _Table:
 
     def number(self, value: Json) -> int:
         """The number of a value, which is added if it is new."""
-        number = self._numbers.setdefault(json.dumps(value), len(self.values))
+        number = self._numbers.setdefault(repr(value), len(self.values))
         if number == len(self.values):
             self.values.append(_on_lines(value))
         return number
@@ -48,10 +48,12 @@ class _Space:
 
     def __init__(self, job: Job, most: int) -> None:
         self.job, self._most = job, most
-        self.tables = {name: _Table() for name in ("fields", "lanes", "truths", "changes", "events", "effects")}
+        self.tables = {name: _Table() for name in ("fields", "truths", "changes", "events", "effects")}
+        self.lanes: list[Json] = []
         self.states: list[Json] = []
         self._found: dict[Row, int] = {}
-        self._lanes: dict[int, tuple[str, Mapping[str, Json]]] = {}
+        self._lanes: list[tuple[str, Mapping[str, Json]]] = []
+        self._lane_numbers: dict[str, int] = {}
 
     def explore(self) -> None:
         """Encode every state. Raises TooManyStatesError."""
@@ -95,13 +97,11 @@ class _Space:
         return self._found[row]
 
     def _lane(self, name: str, fields: Mapping[str, Json]) -> int:
-        entries = [(field, show(value), value_text(value)) for field, value in fields.items()]
-        numbers = [
-            self._in("fields", [field, whole] if text == whole else [field, whole, text])
-            for field, whole, text in entries
-        ]
-        number = self._in("lanes", [name, numbers])
-        self._lanes[number] = name, fields
+        number = self._lane_numbers.setdefault(repr((name, fields)), len(self._lanes))
+        if number == len(self._lanes):
+            self._lanes.append((name, fields))
+            numbers = [self._in("fields", [field, show(value), value_text(value)]) for field, value in fields.items()]
+            self.lanes.append(_on_lines([name, numbers]))
         return number
 
     def _lanes_of(self, state: int) -> Lanes:
@@ -140,6 +140,7 @@ def space_of(job: Job, most: int = MOST) -> dict[str, Json]:
         "name": job.name,
         "properties": [{"name": prop.name, "kind": prop.kind.value} for prop in job.model.properties],
         **{name: table.values for name, table in space.tables.items()},
+        "lanes": space.lanes,
         "states": space.states,
     }
     return {"check": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12], **content}

@@ -23,7 +23,7 @@ export async function ask(path, body) {
 
 function spaceOf(key) {
   const space = spaces.get(key) ?? read(`space-${key}`);
-  if (!space) throw new Error(`this link is of another run (${key}) than those of this page; ask for the page that it was made on`);
+  if (!space?.states) throw new Error(`this link is of another run (${key}) than those of this page; ask for the page that it was made on`);
   spaces.set(key, space);
   return space;
 }
@@ -90,7 +90,7 @@ function answerOf(space, state, place) {
 function lanesOf(space, state) {
   return space.states[state][0].map((id) => {
     const [name, fields] = space.lanes[id];
-    const field = ([called, whole, text]) => ({ name: called, text: text ?? whole, whole, changed: false });
+    const field = ([called, whole, text]) => ({ name: called, text, whole, changed: false });
     return { name, fields: fields.map((each) => field(space.fields[each])), gone: [] };
   });
 }

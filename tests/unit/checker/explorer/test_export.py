@@ -10,6 +10,7 @@ import pytest
 
 from checker.engine import search
 from checker.engine.result import Limits
+from checker.explorer import Handlers
 from checker.explorer.export.space import MOST, TooManyStatesError, space_of
 from checker.explorer.stories import Story, StoryError, load_any, read_story, story_view
 from checker.job import Json
@@ -90,6 +91,12 @@ def test_every_story_exists_in_its_scenario_and_is_read_in_two_minutes(path: Pat
     assert all(stop.properties or stop.state for stop in story.stops)
     assert sum(len(stop.text.en.split()) for stop in story.stops) <= 2 * WORDS_A_MINUTE
     assert sum(len(stop.text.zh) for stop in story.stops) <= 2 * CHARACTERS_A_MINUTE
+
+
+def test_the_local_page_has_the_story_too() -> None:
+    loaded, _, view = load_any(STORIES[0])
+    told, untold = Handlers([(loaded, "folder", view), (job("r18-lock"), "")]).jobs()["jobs"]
+    assert (told["story"], untold["story"]) == (view, None)
 
 
 def story(**last: Json) -> Story:
