@@ -128,6 +128,7 @@ def _gallery_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", nargs="*", type=Path, metavar="FILE", help="shipped scenarios (default: all), whose pages are written"
     )
+    parser.add_argument("--states", type=between(1, 10**10), metavar="S", help="no page for a search of more states")
 
 
 def _gallery(options: argparse.Namespace) -> int:
@@ -135,7 +136,7 @@ def _gallery(options: argparse.Namespace) -> int:
     from checker.scenario import ScenarioError  # noqa: PLC0415
 
     try:
-        return write_gallery(options.folder, options.files)
+        return write_gallery(options.folder, options.files, options.states)
     except ScenarioError as error:
         return refused(str(error), ExitCode.SCENARIO)
     except OSError as error:

@@ -1,13 +1,15 @@
 """Every shipped scenario has the verdict of the real system, and both engines agree on its state space.
 
 Each scenario states its expected verdict and the source: a measured fact or a requirement. The leaders and followers in
-the counterexamples are checked here, against the requirements. The gallery has a page for each scenario;
-`REWRITE_GOLDEN=1`, or `python -m checker gallery docs/gallery`, writes it.
+the counterexamples are checked here, against the requirements. Every scenario has a page of the gallery, with the size
+of its space in `sizes.txt`; the pages in `docs/gallery` are compared. `REWRITE_GOLDEN=1` writes both, in one process.
 """
 
 import os
+import re
 from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -19,6 +21,7 @@ from checker.gallery import index_of, page_name, page_of, pictures_of
 from checker.job import Job, Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, from_source, load
+from tests.support.scenario_verdicts import SIZES, recorded_sizes
 
 PLAIN_UP_TO = {False: 6_000, True: 1_000}  # states; only slow tests explore larger spaces with the plain engine
 PLAIN_IN_SLOW_TESTS = 16  # the factor for slow tests
@@ -109,21 +112,30 @@ def compare_engines(name: str, factor: int) -> None:
 def test_its_page_in_the_gallery_is_what_was_found(name: str) -> None:
     job, exploration = ran(name)
     page = page_of(PATHS[name], job, exploration, judge(job, exploration, job.actions), GALLERY)
-    if REWRITE:
-        page.write(GALLERY)
+    (size,) = re.findall(r"^(.* states and .* transitions, to depth .*)\. The bounds:$", page.text, re.MULTILINE)
     written = GALLERY / f"{page.name}.md"
-    assert written.read_text(encoding="utf-8") == page.text
-    pictures = {each.name: each.read_text(encoding="utf-8") for each in pictures_of(written)}
-    assert pictures == page.pictures
+    if REWRITE:
+        lines = {**recorded_sizes(), page.name: size}
+        SIZES.write_text("".join(f"{name}: {lines[name]}\n" for name in sorted(lines)), encoding="utf-8")
+        if written.exists():
+            page.write(GALLERY)
+    assert size == recorded_sizes()[page.name]
+    assert re.findall(r"\]\((.*\.svg)\)", page.text) == list(page.pictures)
+    assert all(ElementTree.fromstring(picture).tag.endswith("}svg") for picture in page.pictures.values())
+    if written.exists():
+        assert written.read_text(encoding="utf-8") == page.text
+        pictures = {each.name: each.read_text(encoding="utf-8") for each in pictures_of(written)}
+        assert pictures == page.pictures
 
 
-def test_the_gallery_leads_to_every_page_and_has_no_other() -> None:
+def test_the_gallery_lists_every_scenario_and_has_pages_of_scenarios_alone() -> None:
     index = index_of({path: loaded(name) for name, path in PATHS.items()}, GALLERY)
     if REWRITE:
         (GALLERY / "README.md").write_text(index, encoding="utf-8")
     assert (GALLERY / "README.md").read_text(encoding="utf-8") == index
-    pages = {str(page.relative_to(GALLERY).with_suffix("")) for page in GALLERY.glob("*/*.md")}
-    assert pages == {page_name(path) for name, path in PATHS.items() if name not in HUGE}
+    names = {page_name(path) for name, path in PATHS.items() if name not in HUGE}
+    assert {page.relative_to(GALLERY).with_suffix("").as_posix() for page in GALLERY.glob("*/*.md")} <= names
+    assert recorded_sizes().keys() == names
 
 
 @pytest.mark.parametrize("name", list(PATHS))

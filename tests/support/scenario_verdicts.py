@@ -2,8 +2,8 @@
 
 `python -m tests.support.scenario_verdicts NAME...` exits with 0 if every scenario has its expected verdict. Otherwise
 the exit code is 1, and the last line names the scenario and the verdict. A search that reaches the limit `WORK` ends
-there, and does not count as another verdict. With `--sizes` the numbers of states and transitions must also match the
-scenario's page in `docs/gallery`.
+there, and does not count as another verdict. With `--sizes` the numbers of states and transitions must also match
+`tests/conformance/sizes.txt`.
 
 `python -m tests.support.scenario_verdicts --profile` runs all scenarios up to that amount of work. It prints, as JSON,
 for each scenario that ends with its verdict the processor time in seconds and the functions of `spec` that it calls.
@@ -18,11 +18,12 @@ from types import CodeType, FrameType
 
 from checker.engine.model import ModelError
 from checker.engine.search import explore
+from checker.gallery import page_name
 from checker.job import Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, load
 
-GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
+SIZES = Path(__file__).parents[1] / "conformance/sizes.txt"
 WORK = 20_000_000
 """The limit of a search: ten seconds of work of the planner's budget."""
 
@@ -41,8 +42,13 @@ def unexpected(path: Path, *, sizes: bool = False) -> str:
     if not judged.as_expected:
         return f"{path.stem}: {judged.sentence[:100]}"
     size = f"{exploration.states:,} states and {exploration.transitions:,} transitions, to depth {exploration.depth};"
-    page = GALLERY / path.parent.name / f"{path.stem}.md"
-    return f"{path.stem}: {size}" if sizes and size not in page.read_text(encoding="utf-8") else ""
+    return f"{path.stem}: {size}" if sizes and not recorded_sizes()[page_name(path)].startswith(size) else ""
+
+
+def recorded_sizes() -> dict[str, str]:
+    """The size of the space of each scenario, and the end of its search, as on its page in the gallery."""
+    lines = SIZES.read_text(encoding="utf-8").splitlines()
+    return {name: size for name, _, size in (line.partition(": ") for line in lines)}
 
 
 class TooLargeError(Exception):

@@ -50,6 +50,14 @@ def test_a_scenario_that_is_not_shipped_has_no_page(tmp_path: Path) -> None:
     assert "the package has no such scenario" in ended.err
 
 
+def test_a_search_of_more_states_than_wanted_has_no_page_and_is_no_failure(tmp_path: Path) -> None:
+    ended = cli("gallery", tmp_path, FILES[0], "--states", 2)
+
+    assert (ended.code, pages(tmp_path)) == (0, [])
+    assert "no page: incomplete" in ended.out
+    assert f"spec/scenarios/r7-worked-example/{FILES[0].name})" in (tmp_path / "README.md").read_text("utf-8")
+
+
 def test_a_symlink_loop_is_refused_with_one_error(tmp_path: Path) -> None:
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     ended = cli("gallery", tmp_path / "pages", tmp_path / "loop.yaml")

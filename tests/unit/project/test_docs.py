@@ -21,6 +21,7 @@ from checker.properties.service import SERVICE_PROPERTIES
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
+GALLERY = DOCS / "gallery"
 PAGES = sorted(DOCS.rglob("*.md"))
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
@@ -100,6 +101,22 @@ def test_the_index_names_every_page_and_that_of_a_folder_those_in_it() -> None:
         }
         below = {page for page in PAGES if page != index and index_over(page) == index}
         assert {page.resolve() for page in below} - linked == set(), f"{index} does not name them"
+
+
+def test_the_gallery_has_the_pages_that_other_documents_cite_and_no_others() -> None:
+    documents = [page for page in (*ROOT.glob("*.md"), *PAGES) if GALLERY not in page.parents]
+    links = {
+        (document.parent / found["target"]).resolve()
+        for document in documents
+        for found in LINK.finditer(document.read_text(encoding="utf-8"))
+    }
+    cited = {gallery_page(path) for path in links if path.parent.parent == GALLERY}
+    assert {gallery_page(path) for path in GALLERY.glob("*/*")} == cited
+
+
+def gallery_page(path: Path) -> str:
+    """The page of the gallery that a file there belongs to: the page itself, or one of its pictures."""
+    return f"{path.parent.name}/{path.name.partition('.')[0]}"
 
 
 def index_over(page: Path) -> Path:
