@@ -7,7 +7,6 @@
 - `reconfiguration`: the invariants of dynamic reconfiguration
 - `effects`: effects that fit the states of servers
 - `registry`, `projections`: declarations, their scopes, and what properties read
-- `reference`: the pages of the manual, written from the declarations
 
 The order of the imports is the order of listings and of defaults.
 """

@@ -131,7 +131,7 @@ def test_a_file_above_its_limit_is_not_read(tmp_path: Path) -> None:
 
 OWN_FILES = {
     "cache.py", "jit.py", "process.py", "search_checkpoint.py",
-    "source.py", "local_page", "html.py", "picture.py", "reference.py", "rebuild.py", "messages.py", "nodes.py",
+    "source.py", "local_page", "html.py", "picture.py", "rebuild.py", "messages.py", "nodes.py",
 }  # fmt: skip
 """Modules that open files of the program itself: its sources, its cache, its saved searches, its new data
 directories; `nodes.py` reads shipped scenarios. `messages.py` reads the log of a server, of any size, from its end."""

@@ -1,15 +1,13 @@
-"""Writes the lists of properties in the manual: `python -m checker.properties.reference` in the root of the repository.
+"""The lists of properties in the manual, made from the declarations.
 
 A page has introductions written by hand, and blocks between two comments that this module replaces. Each block has the
-texts of the declarations, and for each property the shipped scenarios that state its violation. A test fails if a page
-differs from its blocks.
+texts of the declarations, and for each property the shipped scenarios that state its violation.
 
 Rules of this module: a text comes from a declaration, from the list of requirements, or from the name of a scenario; a
 new property needs no change here.
 """
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -25,9 +23,8 @@ from checker.properties.reconfiguration import RECONFIGURED
 from checker.properties.registry import Declaration
 from checker.properties.service import SERVICE_PROPERTIES
 
-COMMAND = "python -m checker.properties.reference"
-DOCS = Path("docs")
-SCENARIOS = Path("spec/scenarios")
+ROOT = Path(__file__).parents[2]
+SCENARIOS = ROOT / "spec" / "scenarios"
 PAGES = ("reference-properties.md", "reference-zab-invariants.md", "reference-scenarios.md")
 SHOWN = 4  # scenarios for each property
 WIDTH = 120  # characters of a line
@@ -38,8 +35,9 @@ BLOCK = re.compile(
 Declared = Declaration[Any, Any]
 
 
-def page(text: str, requirements: Mapping[str, str]) -> str:
+def page(text: str) -> str:
     """A page with the present text of its blocks."""
+    requirements = requirement_names()
 
     def written(found: re.Match[str]) -> str:
         lines = "\n".join(BLOCKS[found["name"]](requirements)).rstrip()
@@ -48,9 +46,9 @@ def page(text: str, requirements: Mapping[str, str]) -> str:
     return BLOCK.sub(written, text)
 
 
-def requirement_names(docs: Path) -> dict[str, str]:
+def requirement_names() -> dict[str, str]:
     """The names of the requirements by number, from the page that defines them."""
-    text = (docs / "requirements.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
     return dict(re.findall(r"^\| (R\d+'?) \| ([^|]+) \|", text, re.MULTILINE))
 
 
@@ -109,7 +107,7 @@ def _needed(each: Declared) -> str:
 
 
 def _listed(scenarios: tuple[Path, ...]) -> str:
-    links = [f"[{path.stem}](../{path.as_posix()})" for path in scenarios[:SHOWN]]
+    links = [f"[{path.stem}](../{path.relative_to(ROOT).as_posix()})" for path in scenarios[:SHOWN]]
     more = len(scenarios) - len(links)
     return ", ".join(links) + (f", and {more} more" if more else "")
 
@@ -154,15 +152,3 @@ BLOCKS: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "service": lambda names: _table(SERVICE_PROPERTIES.values(), names),
 }
 """The blocks by name, each with a function from the names of the requirements to its lines."""
-
-
-def main() -> int:
-    """Write the pages."""
-    for name in PAGES:
-        path = DOCS / name
-        path.write_text(page(path.read_text(encoding="utf-8"), requirement_names(DOCS)), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
