@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from checker.command import Command, ExitCode, refused, say, unread_output_discarded
-from spec.releases import HISTORIES, MASTER, RELEASES, SourceChange, affected, fixed_text, is_defect
+from spec.releases import HISTORIES, RELEASES, SourceChange, affected, fixed_text, is_defect
 from spec.text import INT, between
 from spec.variants import DESCRIBED, Area, Variant
 
@@ -153,22 +153,16 @@ _TITLES = {Area.ZAB: "mutants", Area.RECONFIGURATION: "defects and mutants of dy
 
 def variants_report() -> tuple[str, dict[str, Any]]:
     """All variants as text and as data: the known defects, then the mutants by the area that they change."""
-    lines = _variant_lines("known defects", _defects())
+    defects = [variant for variant in DESCRIBED if is_defect(variant)]
+    mutants = [variant for variant in DESCRIBED if not is_defect(variant)]
+    lines = _variant_lines("known defects", defects)
     for area in Area:
-        mutants = [mutant for mutant in _mutants() if DESCRIBED[mutant].area is area]
-        lines += _variant_lines(_TITLES.get(area, f"mutants of {area.value}"), mutants) if mutants else []
+        of_area = [mutant for mutant in mutants if DESCRIBED[mutant].area is area]
+        lines += _variant_lines(_TITLES.get(area, f"mutants of {area.value}"), of_area) if of_area else []
     return "\n".join(lines), {
-        "defects": [_variant_data(defect) for defect in _defects()],
-        "mutants": [_variant_data(mutant) for mutant in _mutants()],
+        "defects": [_variant_data(defect) for defect in defects],
+        "mutants": [_variant_data(mutant) for mutant in mutants],
     }
-
-
-def _defects() -> list[Variant]:
-    return [variant for variant in DESCRIBED if is_defect(variant)]
-
-
-def _mutants() -> list[Variant]:
-    return [variant for variant in DESCRIBED if not is_defect(variant)]
 
 
 def _variant_lines(title: str, variants: list[Variant]) -> list[str]:
@@ -191,7 +185,10 @@ def _variant_data(variant: Variant) -> dict[str, Any]:
 def releases_report() -> tuple[str, dict[str, Any]]:
     """The known defects of each release as text and as data."""
     width = max(len(defect.value) for defect in HISTORIES)
-    rows = [("", *map(str, RELEASES)), *((defect.value, *_cells(defect, "x", ".")) for defect in HISTORIES)]
+    rows = [("", *map(str, RELEASES))]
+    for defect, history in HISTORIES.items():
+        releases = affected(history)
+        rows.append((defect.value, *("x" if release in releases else "." for release in RELEASES)))
     columns = [width, *(len(str(defect)) for defect in RELEASES)]
     lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, columns, strict=True)).rstrip() for row in rows]
     lines += ["", "x: the release has the defect"]
@@ -211,42 +208,5 @@ def releases_report() -> tuple[str, dict[str, Any]]:
     }
 
 
-def releases_page(introduction: str) -> str:
-    """The page of the manual about releases: an introduction, and the two tables."""
-    header = ["defect", *map(str, RELEASES)]
-    lines = [introduction.rstrip(), "", "## Defects by release", "", *_table_head(header)]
-    lines += [_row([_name(defect), *_cells(defect, "yes", "")]) for defect in HISTORIES]
-    lines += ["", "## Commits", "", *_table_head(["defect", "fixed in", "introduced in", "shown by real servers"])]
-    for defect, history in HISTORIES.items():
-        fixed = [f"{_change_text(change)}" for change in history.fixed] or ["no release"]
-        by = f" ({history.fixed_by})" if history.fixed_by else ""
-        introduced = ", ".join(map(_change_text, history.introduced)) or f"before {RELEASES[0]}"
-        reproduced = ", ".join(map(str, history.reproduced))
-        lines.append(_row([_name(defect), ", ".join(fixed) + by, introduced, reproduced]))
-    return "\n".join(lines) + "\n"
-
-
-def _cells(variant: Variant, has: str, has_not: str) -> list[str]:
-    releases = affected(HISTORIES[variant])
-    return [has if release in releases else has_not for release in RELEASES]
-
-
-def _name(variant: Variant) -> str:
-    """The name, linked to its description."""
-    return f"[{variant.value}](reference-variants.md#{variant.value.lower()})"
-
-
-def _change_text(change: SourceChange) -> str:
-    return f"{change.release or MASTER} (`{change.commit}`)"
-
-
 def _change_data(change: SourceChange) -> dict[str, str | None]:
     return {"release": None if change.release is None else str(change.release), "commit": change.commit}
-
-
-def _table_head(names: list[str]) -> list[str]:
-    return [_row(names), _row(["---"] * len(names))]
-
-
-def _row(cells: list[str]) -> str:
-    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
