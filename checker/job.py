@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
+import msgspec
+
 from checker.engine.model import Model, Move, Row
 from checker.engine.result import Discovery, Limits
 
@@ -28,8 +30,7 @@ class Verdict(Enum):
     PASSED = "passed"
 
 
-@dataclass(frozen=True)
-class DiagramEvent:
+class DiagramEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     """An element of a step that a picture shows: a message sent, delivered or lost, a crash, a file loaded.
 
     `kind` is one of send, deliver, lost, removed, crash, start, cut, heal, decide, note. A message is `removed` if

@@ -22,7 +22,6 @@ Source: Apalache's ADR-015, "Informal Trace Format in JSON".
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,19 +48,11 @@ class _Move(msgspec.Struct, forbid_unknown_fields=True):
     arguments: list[Any]
 
 
-class _EventRecord(msgspec.Struct, omit_defaults=True):
-    kind: str
-    lane: str
-    text: str
-    peer: str | None = None
-    message: int | None = None
-
-
 class _Closing(msgspec.Struct):
     """The caption and the drawn elements of the step that closes a loop; its state is where the loop starts."""
 
     caption: str
-    drawn: list[_EventRecord]
+    drawn: tuple[DiagramEvent, ...]
 
 
 class _Meta(msgspec.Struct, kw_only=True):
@@ -87,7 +78,7 @@ class _Meta(msgspec.Struct, kw_only=True):
 class _StateMeta(msgspec.Struct):
     index: int
     caption: str
-    drawn: list[_EventRecord]
+    drawn: tuple[DiagramEvent, ...]
     truth: dict[str, Truth]
 
 
@@ -117,7 +108,7 @@ def to_itf(trace: Trace) -> str:
         values=list(trace.values),
         moves=[_Move(step.action or "", list(step.arguments)) for step in trace.steps[1:]],
         since=msgspec.UNSET if trace.since is None else trace.since,
-        closing=_Closing(last.caption, _drawn(last)) if closes else msgspec.UNSET,
+        closing=_Closing(last.caption, last.events) if closes else msgspec.UNSET,
     )
     variables = [ACTION, PICKS, *trace.lanes]
     head = msgspec.to_builtins(meta)
@@ -136,14 +127,10 @@ def _lines(items: list[Any]) -> str:
 
 
 def _state(trace: Trace, step: TraceStep) -> dict[str, Any]:
-    meta = _StateMeta(step.number, step.caption, _drawn(step), dict(step.truth))
+    meta = _StateMeta(step.number, step.caption, step.events, dict(step.truth))
     picks = {f"a{place}": {"tag": "Some", "value": expr(value)} for place, value in enumerate(step.arguments, 1)}
     lanes = {lane: expr(dict(step.lanes[lane])) if lane in step.lanes else NONE for lane in trace.lanes}
     return {"#meta": msgspec.to_builtins(meta), ACTION: step.action or START, PICKS: picks, **lanes}
-
-
-def _drawn(step: TraceStep) -> list[_EventRecord]:
-    return [_EventRecord(d.kind, d.lane, d.text, d.peer, d.message) for d in step.events]
 
 
 def expr(value: Json) -> Any:
@@ -281,19 +268,19 @@ def _steps(file: _ItfFile, lanes: list[str]) -> tuple[TraceStep, ...]:
             )
         after = _lanes(where, state, lanes)
         changed = changed_fields(before, after)
-        action, draws = move.action if number else None, _drawn_of(meta.drawn)
-        steps.append(TraceStep(number, action, tuple(move.arguments), meta.caption, after, changed, draws, meta.truth))
+        action, arguments = move.action if number else None, tuple(move.arguments)
+        steps.append(TraceStep(number, action, arguments, meta.caption, after, changed, meta.drawn, meta.truth))
         before = after
     if file.meta.closing is not msgspec.UNSET:
         move, closing, again = file.meta.moves[-1], file.meta.closing, steps[file.loop or 0]
-        changed = changed_fields(before, again.lanes)
-        step = TraceStep(len(steps), move.action, tuple(move.arguments), closing.caption, again.lanes, changed, (), {})
-        steps.append(replace(step, events=_drawn_of(closing.drawn), truth=again.truth))
+        arguments, lanes_there = tuple(move.arguments), again.lanes
+        changed = changed_fields(before, lanes_there)
+        steps.append(
+            TraceStep(
+                len(steps), move.action, arguments, closing.caption, lanes_there, changed, closing.drawn, again.truth
+            )
+        )
     return tuple(steps)
-
-
-def _drawn_of(drawn: list[_EventRecord]) -> tuple[DiagramEvent, ...]:
-    return tuple(DiagramEvent(d.kind, d.lane, d.text, d.peer, d.message) for d in drawn)
 
 
 def _lanes(where: str, state: dict[str, Any], lanes: list[str]) -> dict[str, dict[str, Json]]:

@@ -33,6 +33,7 @@ from enum import Enum
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace as with_fields
 
 from checker.engine.contract import call
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Property, Row
@@ -356,15 +357,15 @@ class _MessageLog:
         if event.peer is None or event.kind not in ("send", "deliver", "lost", "removed"):
             return event
         if event.kind == "send":
-            message = replace(event, message=self._next())
+            message = with_fields(event, message=self._next())
             self._waiting[event.lane, event.peer].append(message)
             return message
         backward, forward = (event.peer, event.lane), (event.lane, event.peer)
         if event.kind == "deliver":
-            return replace(event, message=self._take([backward], event.text)[1])
+            return with_fields(event, message=self._take([backward], event.text)[1])
         # A presenter may report a loss from either end; the end that has such a message waiting is meant.
         (lane, peer), number = self._take([forward, backward], event.text)
-        return replace(event, lane=lane, peer=peer, message=number)
+        return with_fields(event, lane=lane, peer=peer, message=number)
 
     def _wherever(self, event: DiagramEvent) -> DiagramEvent | None:
         """The end of the oldest waiting message of a sender with this text, regardless of the receiver."""
@@ -380,7 +381,7 @@ class _MessageLog:
         receiver = message.peer or ""
         self._waiting[message.lane, receiver].remove(message)
         if event.kind == "lost":
-            return replace(message, kind="lost")
+            return with_fields(message, kind="lost")
         return DiagramEvent("deliver", receiver, message.text, peer=message.lane, message=message.message)
 
     def _take(self, pairs: list[tuple[str, str]], text: str) -> tuple[tuple[str, str], int]:
