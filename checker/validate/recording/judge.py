@@ -213,9 +213,8 @@ class Judge:
         self.counts.kinds[event.kind] = self.counts.kinds.get(event.kind, 0) + 1
         stream = self._stream(event.connection)
         if event.packet is not None:
-            sender = stream.learner if event.up else stream.leader
-            allowed = self._sent_up(stream, event.packet) if event.up else self._sent_down(stream, event.packet)
-            allowed = allowed or ("the counter 0" if event.counter else None)
+            sender, receiver = (stream.learner, stream.leader) if event.up else (stream.leader, stream.learner)
+            allowed = self._allowed(event, stream, event.packet)
             lack, self._lack = self._lack, ""
             if lack and allowed is None:
                 lost = self._lost(self._incomplete(event, stream, lack))
@@ -223,7 +222,6 @@ class Judge:
                     return lost
             if allowed is not None:
                 where = f"connection {stream.number} from learner {stream.learner} to leader {stream.leader}"
-                receiver = stream.leader if event.up else stream.learner
                 text = f"{described(event.packet)} to server {receiver}, on {where}"
                 values = (("seen", described(event.packet)), ("the specification allows", allowed))
                 return RecordedMisfit(
@@ -264,33 +262,41 @@ class Judge:
         leads = self._track(stream.leader).leads
         return () if leads is None else tuple(txn for txn in leads.history() if txn.zxid <= zxid)
 
-    def _sent_up(self, stream: LearnerStream, packet: QuorumPacket) -> str | None:
-        """Judge a packet of a learner; return None, or the allowed one."""
+    def _allowed(self, event: PacketRecord, stream: LearnerStream, packet: QuorumPacket) -> str | None:
+        """Judge a packet; return None, or the allowed one."""
+        allowed = ""
+        try:
+            (self._sent_up if event.up else self._sent_down)(stream, packet)
+        except Unfit as unfit:
+            allowed = str(unfit)
+        return allowed or ("the counter 0" if event.counter else None)
+
+    def _sent_up(self, stream: LearnerStream, packet: QuorumPacket) -> None:
+        """Judge a packet of a learner. Raises Unfit."""
         track = self._track(stream.learner)
         if isinstance(packet, FollowerInfo) and track.followed is not stream:
             track.give_up(self._rules, crash=False)
             track.follows = FollowerTrack(track.sid, track.view, stream.leader, self._rules, track.rests)
             track.followed = stream
         if track.followed is not stream or track.follows is None:
-            return None if not track.runs else "nothing: it follows on another connection, or leads"
-        if not isinstance(packet, FollowerInfo | AckEpoch | Ack):
-            return "no packet of a leader"
-        return track.follows.sent(packet)
+            if track.runs:
+                raise Unfit("nothing: it follows on another connection, or leads")
+        elif isinstance(packet, FollowerInfo | AckEpoch | Ack):
+            track.follows.sent(packet)
+        else:
+            raise Unfit("no packet of a leader")
 
-    def _sent_down(self, stream: LearnerStream, packet: QuorumPacket) -> str | None:
-        """Judge a packet of a leader; return None, or the allowed one."""
+    def _sent_down(self, stream: LearnerStream, packet: QuorumPacket) -> None:
+        """Judge a packet of a leader. Raises Unfit."""
         track = self._track(stream.leader)
-        try:
-            if isinstance(packet, LeaderInfo):
-                self._lead(track, packet.epoch).leader_info(stream, packet.epoch)
-                return None
-            leads = track.leads
-            if leads is None or stream not in leads.streams or not stream.delivered:
-                return None if not track.runs else "nothing: it does not lead"
+        leads = track.leads
+        if isinstance(packet, LeaderInfo):
+            self._lead(track, packet.epoch).leader_info(stream, packet.epoch)
+        elif leads is not None and stream in leads.streams and stream.delivered:
             self._judge(leads, stream, packet)
-        except Unfit as unfit:
-            return str(unfit)
-        return self._note_committed(track.leads)
+            self._note_committed(leads)
+        elif track.runs:
+            raise Unfit("nothing: it does not lead")
 
     def _judge(self, leads: LeaderTrack, stream: LearnerStream, packet: QuorumPacket) -> None:
         match packet:
@@ -327,39 +333,38 @@ class Judge:
         track.registered.clear()
         return leads
 
-    def _note_committed(self, leads: LeaderTrack | None) -> str | None:
-        """Note new commits; return a reason if another transaction of that zxid was committed before."""
-        if leads is None:
-            return None
+    def _note_committed(self, leads: LeaderTrack) -> None:
+        """Note new commits. Raises Unfit if another transaction of that zxid was committed before."""
         last = leads.last_committed
         while last and last not in self.committed and last in leads.committed:
             last -= 1
         for zxid in range(last + 1, leads.last_committed + 1):
             self.committed[zxid] = leads.committed[zxid]
         if last in leads.committed and not same(self.committed[last], leads.committed[last]):
-            return f"no other transaction {format_zxid(last)} than the one that was committed before"
-        return None
+            raise Unfit(f"no other transaction {format_zxid(last)} than the one that was committed before")
 
     # --- clients
 
     def _reply(self, event: ReplyRecord) -> RecordedMisfit | None:
         self.counts.replies += 1
-        path = self._replies.setdefault(event.zxid, event.path)
-        track = self._track(event.sid)
-        allowed = None if path == event.path else f"no other reply than that to the write of {path}"
+        try:
+            self._acknowledge(event)
+        except Unfit as unfit:
+            text = f"reply to the write of {event.path} as {format_zxid(event.zxid)}"
+            values = (("the specification allows", str(unfit)),)
+            return RecordedMisfit(event.line, event.time, event.sid, text, "it cannot acknowledge this write", values)
+        return None
+
+    def _acknowledge(self, event: ReplyRecord) -> None:
+        """Judge a reply: the write is committed, or its leader commits it now. Raises Unfit."""
+        path, leads = self._replies.setdefault(event.zxid, event.path), self._track(event.sid).leads
         if event.zxid not in self.committed:
-            allowed = "no reply: the transaction was not committed"
-            if track.leads is not None and epoch_of(event.zxid) <= track.leads.epoch:
-                try:
-                    track.leads.commit_to(event.zxid)
-                    allowed = self._note_committed(track.leads)
-                except Unfit as unfit:
-                    allowed = str(unfit)
-        if allowed is None:
-            return None
-        text = f"reply to the write of {event.path} as {format_zxid(event.zxid)}"
-        return RecordedMisfit(event.line, event.time, event.sid, text, "it cannot acknowledge this write",
-                       (("the specification allows", allowed),))  # fmt: skip
+            if leads is None or epoch_of(event.zxid) > leads.epoch:
+                raise Unfit("no reply: the transaction was not committed")
+            leads.commit_to(event.zxid)
+            self._note_committed(leads)
+        elif path != event.path:
+            raise Unfit(f"no other reply than that to the write of {path}")
 
     def _absent(self, event: TreeRecord) -> RecordedMisfit:
         zxids = {path: zxid for zxid, path in self._replies.items()}

@@ -19,13 +19,13 @@ Source: `spec.zab.leader.step`, `spec.zab.leader_broadcast.ServingLeader`, `spec
 `LearnerHandler.run`, `Leader.startForwarding`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import msgspec
 from msgspec.structs import replace
 
-from checker.validate.recording.worlds import UNSEEN, LearnerStream, Rest, Unfit, distinct, same, with_last
+from checker.validate.recording.worlds import UNSEEN, LearnerStream, Rest, distinct, fitting, same, with_last
 from spec.durable import Durable
 from spec.effects import Effects, Observe
 from spec.election.state import Peer
@@ -78,7 +78,7 @@ class LeaderTrack:
 
     def leader_info(self, stream: LearnerStream, epoch: int) -> None:
         """LEADERINFO: a quorum has told its accepted epochs, and the epoch is above all of them."""
-        self._keep(self._with_epoch(world, stream, epoch) for world in self.worlds)
+        self.worlds = fitting(self._with_epoch(world, stream, epoch) for world in self.worlds)
 
     def begins(self, stream: LearnerStream, packet: QuorumPacket, everything: dict[int, object]) -> str:
         """DIFF, TRUNC or SNAP: a quorum has accepted the epoch, and the choice is right.
@@ -89,8 +89,8 @@ class LeaderTrack:
         begins, self.established = not self.established, True
         if begins:
             self.worlds = [self._revealed(world, packet) for world in self.worlds]
-        self._keep(self._established(world, stream) for world in self.worlds)
-        self._keep(self._chosen(world, stream, packet) for world in self.worlds)
+        self.worlds = fitting(self._established(world, stream) for world in self.worlds)
+        self.worlds = fitting(self._chosen(world, stream, packet) for world in self.worlds)
         stream.begin(packet)
         self._note_commits()
         return self._incomplete(everything) if begins else ""
@@ -104,7 +104,7 @@ class LeaderTrack:
 
     def proposal(self, stream: LearnerStream, txn: Txn) -> None:
         """PROPOSAL, or the first half of INFORM: the next transaction of the history, or a new one."""
-        self._keep(self._proposed(world, stream, txn) for world in self.worlds)
+        self.worlds = fitting(self._proposed(world, stream, txn) for world in self.worlds)
         stream.proposed(txn.zxid)
 
     def commit(self, stream: LearnerStream, zxid: int) -> None:
@@ -116,7 +116,7 @@ class LeaderTrack:
         """The leader has committed this zxid, unless it belongs to an earlier epoch."""
         if epoch_of(zxid) != self.epoch or zxid <= self.last_committed:
             return
-        self._keep(self._with_commit(world, zxid) for world in self.worlds)
+        self.worlds = fitting(self._with_commit(world, zxid) for world in self.worlds)
         self._note_commits()
 
     def _note_commits(self) -> None:
@@ -140,7 +140,7 @@ class LeaderTrack:
     def up_to_date(self, stream: LearnerStream) -> None:
         """UPTODATE: this learner and a quorum have acknowledged NEWLEADER."""
         stream.up_to_date()
-        self._keep(self._serving(world, stream) for world in self.worlds)
+        self.worlds = fitting(self._serving(world, stream) for world in self.worlds)
 
     @property
     def floor(self) -> int:
@@ -181,14 +181,6 @@ class LeaderTrack:
         return ends
 
     # --- possible states
-
-    def _keep(self, worlds: Iterable[Leading | str]) -> None:
-        """Keep the states that fit. Raises Unfit if no state fits."""
-        results = list(worlds)
-        leading = [result for result in results if isinstance(result, Leading)]
-        if not leading:
-            raise Unfit("; or ".join(dict.fromkeys(reason for reason in results if isinstance(reason, str))))
-        self.worlds = leading
 
     def _peer(self, durable: Durable) -> Peer:
         return Peer(self.sid, self.view, durable)

@@ -35,6 +35,7 @@ The specification must be able to send the packets of a learner:
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -54,6 +55,9 @@ from spec.zab.state import Append, Learner, LearnerPhase, StaleMemory, SyncMode,
 UNSEEN = "unseen"
 """The value of a transaction with a known zxid and unknown content."""
 MOST_UNSEEN = 100_000
+
+Possible = TypeVar("Possible")
+"""A possible state of a server in its role."""
 
 
 class Rest(msgspec.Struct, frozen=True):
@@ -178,6 +182,15 @@ class Unfit(Exception):  # noqa: N818 - it is a finding, and not an error of the
     """An observation does not fit; the message names the allowed one."""
 
 
+def fitting(results: Iterable[Possible | str]) -> list[Possible]:
+    """The states that fit an observation, without the reasons of those that do not. Raises Unfit if no state fits."""
+    outcomes = list(results)
+    states = [outcome for outcome in outcomes if not isinstance(outcome, str)]
+    if not states:
+        raise Unfit("; or ".join(dict.fromkeys(outcome for outcome in outcomes if isinstance(outcome, str))))
+    return states
+
+
 class LearnerStream:
     """A connection. `delivered` are the learner's packets that reached the leader; `floor` is a zxid that the leader
     had certainly committed when it chose DIFF, TRUNC or SNAP.
@@ -289,19 +302,9 @@ class FollowerTrack:
     def _peer(self, durable: Durable) -> Peer:
         return Peer(self.sid, self.view, durable)
 
-    def sent(self, packet: QuorumPacket) -> str | None:
-        """Note a packet of the learner; return None, or the packet of the specification at this place."""
-        fitting, reasons = [], []
-        for world in self.worlds:
-            after = self._sends(world, packet)
-            if isinstance(after, Following):
-                fitting.append(after)
-            else:
-                reasons.append(after)
-        if not fitting:
-            return "; or ".join(dict.fromkeys(reasons))
-        self.worlds = fitting
-        return None
+    def sent(self, packet: QuorumPacket) -> None:
+        """Note a packet of the learner. Raises Unfit with the packet of the specification at this place."""
+        self.worlds = fitting(self._sends(world, packet) for world in self.worlds)
 
     def _sends(self, world: Following, packet: QuorumPacket) -> Following | str:
         while not world.unsent:
