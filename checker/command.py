@@ -46,6 +46,12 @@ class ExitCode(IntEnum):
     TOO_LARGE = 152
 
 
+class CommandError(Exception):
+    """An error that ends a command: its message is one for the user, and the process ends with `exit_code`."""
+
+    exit_code = ExitCode.COMMAND_LINE
+
+
 class Parser(argparse.ArgumentParser):
     """A parser with a one-line error instead of the whole usage."""
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checker.command import Command, ExitCode, refused, release, say, seconds, unread_output_discarded
+from checker.command import Command, release, say, seconds, unread_output_discarded
 from checker.source import STARTED
 from spec.quorum import Sid
 from spec.text import LONG, between, integers, required_integer
@@ -208,46 +208,34 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
 
 def _rollout(options: argparse.Namespace) -> int:
     from checker.execution import ended_by  # noqa: PLC0415
-    from checker.rollout import Engine, OrderError, plan  # noqa: PLC0415
-    from checker.rollout.files.differences import UnfitStateError  # noqa: PLC0415
+    from checker.rollout import Engine, plan  # noqa: PLC0415
     from checker.rollout.output.cache import AnswerCache, rendered  # noqa: PLC0415
     from checker.rollout.output.data import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.runs import TimeBetweenRuns  # noqa: PLC0415
-    from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
-    from checker.user_files import OutputError, check_writable, make_folder, write  # noqa: PLC0415
+    from checker.user_files import check_writable, make_folder, write  # noqa: PLC0415
 
     runs = TimeBetweenRuns(Engine().run, options.budget)
-    try:
+    with ended_by(runs.check):
+        request = request_of(options)
+    # The folders are created first: a bad path must fail before the runs, not after them.
+    if options.output is not None:
+        check_writable(options.output)
+    writers = ((options.traces, write_traces), (options.scenarios, write_scenarios), (options.stages, write_stages))
+    outputs = [(folder, write_all) for folder, write_all in writers if folder is not None]
+    for folder, _ in outputs:
+        make_folder(folder)
+    answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user(STARTED)
+    answer = None if outputs else answers.load(request)
+    if answer is None:
         with ended_by(runs.check):
-            request = request_of(options)
-        # The folders are created first: a bad path must fail before the runs, not after them.
-        if options.output is not None:
-            check_writable(options.output)
-        for folder in (options.traces, options.scenarios, options.stages):
-            if folder is not None:
-                make_folder(folder)
-        writers = (
-            (options.traces, write_traces),
-            (options.scenarios, write_scenarios),
-            (options.stages, write_stages),
-        )
-        outputs = [(folder, write_all) for folder, write_all in writers if folder is not None]
-        answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user(STARTED)
-        answer = None if outputs else answers.load(request)
-        if answer is None:
-            with ended_by(runs.check):
-                judged_plan = plan(request, runs.run)
-                answer = rendered(judged_plan)
-            answers.save(judged_plan, answer)
-            for folder, write_all in outputs:
-                write_all(judged_plan, folder)
-        comment = options.format == "github-comment"
-        if options.output is not None:
-            write(options.output, answer.comment if comment else answer.whole)
-    except (OrderError, OutputError) as error:
-        return refused(str(error), ExitCode.COMMAND_LINE)
-    except (UndecidedError, UnfitStateError) as error:
-        return refused(str(error), ExitCode.INCOMPLETE)
+            judged_plan = plan(request, runs.run)
+            answer = rendered(judged_plan)
+        answers.save(judged_plan, answer)
+        for folder, write_all in outputs:
+            write_all(judged_plan, folder)
+    comment = options.format == "github-comment"
+    if options.output is not None:
+        write(options.output, answer.comment if comment else answer.whole)
     with unread_output_discarded():
         if options.json:
             say(json.dumps(answer.data))

@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from checker.command import CommandError, ExitCode
+
 LONGEST_STEM = 150  # characters of a file's name before its suffix
 
 
-class OutputError(Exception):
+class OutputError(CommandError):
     """Requested output cannot be written; the message names the option or the file, and the reason."""
 
 
@@ -118,13 +120,19 @@ def read_bytes(path: Path, limit: int, *, streams: bool = False) -> bytes:
     return content
 
 
+class UnreadableTraceError(CommandError):
+    """A saved trace that cannot be read: the file, the reason and the correction."""
+
+    exit_code = ExitCode.SCENARIO
+
+
 def read_trace_text(path: Path) -> str:
-    """Read a saved trace. Raises ValueError with the reason, also for another encoding or a file that is too large."""
+    """Read a saved trace. Raises UnreadableTraceError, also for another encoding or a file that is too large."""
     try:
         return read_bytes(path, TRACE).decode("utf-8")
     except (OSError, TooLargeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ValueError(f"{path}: it cannot be read ({why}); name a saved trace") from None
+        raise UnreadableTraceError(f"{path}: it cannot be read ({why}); name a saved trace") from None
 
 
 JOURNAL_KIND = "the journal of a node, which `validate` reads"

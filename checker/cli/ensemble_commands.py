@@ -6,19 +6,14 @@ The command `plan` is here, with what all commands share that serve a page on lo
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checker.command import Command, ExitCode, refused, say, unread_output_discarded
-
-if TYPE_CHECKING:
-    pass
-import contextlib
-import os
-from typing import TYPE_CHECKING
-
 from checker.source import STARTED
 from spec.text import between
 
@@ -70,12 +65,9 @@ def _history_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from checker.histories import ClientHistoryError, report_of  # noqa: PLC0415
+    from checker.histories import report_of  # noqa: PLC0415
 
-    try:
-        report = report_of(options.files)
-    except ClientHistoryError as error:
-        return refused(str(error), ExitCode.SCENARIO)
+    report = report_of(options.files)
     with unread_output_discarded():
         say(json.dumps(report.data) if options.json else report.text)
     return int(report.exit_code)
@@ -109,14 +101,10 @@ def _has_screen() -> bool:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from checker.local_page import PortError  # noqa: PLC0415
     from checker.planner_page import PlannerHandlers, PlannerServer  # noqa: PLC0415
     from checker.rollout.output.cache import AnswerCache  # noqa: PLC0415
 
-    try:
-        server = PlannerServer(PlannerHandlers(AnswerCache.of_user(STARTED)), options.port)
-    except PortError as error:
-        return refused(str(error), ExitCode.COMMAND_LINE)
+    server = PlannerServer(PlannerHandlers(AnswerCache.of_user(STARTED)), options.port)
     return serve_page(server, browser=not options.no_browser)
 
 

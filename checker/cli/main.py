@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from checker.cli.options import parser
 from checker.command import (
     Command,
+    CommandError,
     ExitCode,
     command_parser,
     discard,
@@ -73,6 +74,8 @@ def _with_messages(work: Callable[[], int]) -> int:
         return work()
     except SystemExit as end:  # the parser has printed the error
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
+    except CommandError as error:
+        return refused(str(error), error.exit_code)
     except ConfigError as error:
         return refused("\n".join(on_a_line(str(problem)) for problem in error.problems), ExitCode.CONFIGURATION)
     except ModelError as error:
@@ -100,14 +103,10 @@ def _nodes(words: list[str], commands: Iterable[str] = ()) -> int:
     options = parser(commands).parse_args(words, argparse.Namespace(words=words))
     from checker.cli.nodes import requests_of  # noqa: PLC0415
     from checker.cli.runner import run_requests  # noqa: PLC0415
-    from checker.user_files import OutputError  # noqa: PLC0415
 
     if options.list_variants:
         return _variants(options)
-    try:
-        return run_requests(requests_of(options), options)
-    except OutputError as error:
-        return refused(str(error), ExitCode.COMMAND_LINE)
+    return run_requests(requests_of(options), options)
 
 
 def _variants(options: argparse.Namespace) -> int:

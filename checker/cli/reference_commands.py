@@ -133,12 +133,9 @@ def _gallery_options(parser: argparse.ArgumentParser) -> None:
 
 def _gallery(options: argparse.Namespace) -> int:
     from checker.gallery import write_gallery  # noqa: PLC0415
-    from checker.scenario import ScenarioError  # noqa: PLC0415
 
     try:
         return write_gallery(options.folder, options.files, options.states)
-    except ScenarioError as error:
-        return refused(str(error), ExitCode.SCENARIO)
     except OSError as error:
         return refused(f"{options.folder}: no page can be written there ({error})", ExitCode.COMMAND_LINE)
 

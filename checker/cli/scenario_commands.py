@@ -25,7 +25,6 @@ from spec.text import between
 if TYPE_CHECKING:
     from checker.cli.sources import RunRequest
     from checker.engine.model import Model
-    from checker.explorer import Handlers
     from checker.job import Job
     from checker.report import Progress
     from checker.report.verdict import RunOutcome
@@ -41,20 +40,16 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
-    from checker.scenario import VariantError, bundled  # noqa: PLC0415
-    from checker.user_files import OutputError  # noqa: PLC0415
+    from checker.scenario import bundled  # noqa: PLC0415
 
-    try:
-        requests = [load_request(path, options.variants, options.like) for path in options.files or bundled()]
-        for request in requests:
-            # Reports list every scenario. Without one, an error ends the command before the first run.
-            if isinstance(request, InvalidScenario) and not wants_reports(options):
-                return refused(request.why, request.code)
-        from checker.cli.runner import run_requests  # noqa: PLC0415 (slow to import, so errors come first)
+    requests = [load_request(path, options.variants, options.like) for path in options.files or bundled()]
+    for request in requests:
+        # Reports list every scenario. Without one, an error ends the command before the first run.
+        if isinstance(request, InvalidScenario) and not wants_reports(options):
+            return refused(request.why, request.code)
+    from checker.cli.runner import run_requests  # noqa: PLC0415 (slow to import, so errors come first)
 
-        return run_requests(requests, options)
-    except (OutputError, VariantError) as error:
-        return refused(str(error), ExitCode.COMMAND_LINE)
+    return run_requests(requests, options)
 
 
 RUN = Command(_run_options, _run)
@@ -69,19 +64,12 @@ def _replay_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from checker.cli.sources import SourceError, job_of  # noqa: PLC0415
-    from checker.traces import ReplayError, TraceFileError, read_trace, replay  # noqa: PLC0415
+    from checker.cli.sources import job_of  # noqa: PLC0415
+    from checker.traces import read_trace, replay  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 
-    try:
-        text = read_trace_text(options.file)
-    except ValueError as error:
-        return refused(str(error), ExitCode.SCENARIO)
-    try:
-        trace = read_trace(text, str(options.file))
-        replayed = replay(trace, job_of(trace.source, options.model))
-    except (TraceFileError, SourceError, ReplayError) as error:
-        return refused(str(error), ExitCode.SCENARIO)
+    trace = read_trace(read_trace_text(options.file), str(options.file))
+    replayed = replay(trace, job_of(trace.source, options.model))
     if options.format != "none":
         say(FORMATS[options.format].view(replayed.trace))
         say()
@@ -108,52 +96,24 @@ def _explore_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _explore(options: argparse.Namespace) -> int:
-    from checker.explorer import BadRequestError, Handlers, PortError, Server  # noqa: PLC0415
-    from checker.explorer.export import TooManyStatesError  # noqa: PLC0415
-    from checker.explorer.stories import StoryError, load_any  # noqa: PLC0415
-    from checker.scenario import ScenarioError, VariantError  # noqa: PLC0415
-    from checker.user_files import OutputError  # noqa: PLC0415
+    from checker.explorer import Handlers, Server  # noqa: PLC0415
+    from checker.explorer.export import export  # noqa: PLC0415
+    from checker.explorer.stories import load_any  # noqa: PLC0415
+    from checker.explorer.walk import LoadRequest  # noqa: PLC0415
 
     if not options.files and options.trace is None:
         right = f"name a scenario ({called('list')}), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
-    try:
-        opened = [load_any(path, options.variants, options.like) for path in options.files]
-        handlers = Handlers((job, _folder_of(path), story) for job, path, story in opened)
-        _begin(handlers, options.trace)
-        if options.export is not None:
-            return _export(handlers, options.export)
-        server = Server(handlers, options.port)
-    except (ScenarioError, StoryError, BadRequestError) as error:
-        return refused(str(error), ExitCode.SCENARIO)
-    except TooManyStatesError as error:
-        return refused(str(error), ExitCode.TOO_LARGE)
-    except (VariantError, PortError, OutputError) as error:
-        return refused(str(error), ExitCode.COMMAND_LINE)
-    return serve_page(server, browser=not options.no_browser)
-
-
-def _export(handlers: Handlers, folder: Path) -> int:
-    """Write the page with the spaces of all jobs. Raises TooManyStatesError and OutputError."""
-    from checker.explorer.export import export  # noqa: PLC0415
-
-    page, states = export(handlers, folder)
+    opened = [load_any(path, options.variants, options.like) for path in options.files]
+    handlers = Handlers((job, _folder_of(path), story) for job, path, story in opened)
+    if options.trace is not None:
+        begun = handlers.begin_with(LoadRequest(str(options.trace), read_trace_text(options.trace)))
+        say(f"{options.trace}: {begun}")
+    if options.export is None:
+        return serve_page(Server(handlers, options.port), browser=not options.no_browser)
+    page, states = export(handlers, options.export)
     say(f"{page}: {states:,} states, {page.stat().st_size:,} bytes; open it in a browser")
     return int(ExitCode.PASSED)
-
-
-def _begin(handlers: Handlers, trace: Path | None) -> None:
-    """Load the saved trace for the first view, if the options name one. Raises BadRequestError."""
-    from checker.explorer import BadRequestError  # noqa: PLC0415
-    from checker.explorer.walk import LoadRequest  # noqa: PLC0415
-
-    if trace is None:
-        return
-    try:
-        text = read_trace_text(trace)
-    except ValueError as error:
-        raise BadRequestError(str(error)) from None
-    say(f"{trace}: {handlers.begin_with(LoadRequest(str(trace), text))}")
 
 
 def _folder_of(path: Path) -> str:
@@ -222,23 +182,19 @@ def _swarm_options(parser: argparse.ArgumentParser) -> None:
 def _swarm_or_walk(options: argparse.Namespace) -> int:
     from checker.cli.runner import prepare  # noqa: PLC0415 (slow to import, so errors come first)
     from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
-    from checker.scenario import VariantError  # noqa: PLC0415
     from checker.swarm.report import check_available  # noqa: PLC0415
-    from checker.user_files import OutputError, check_writable  # noqa: PLC0415
+    from checker.user_files import check_writable  # noqa: PLC0415
 
-    try:
-        if options.walk is not None:
-            _check_alone(options)
-        prepare(options)
-        if options.plot is not None:
-            check_available(options.plot)
-            check_writable(options.plot)
-        request = load_request(options.file, options.variants, options.like)
-        if isinstance(request, InvalidScenario):
-            return refused(request.why, request.code)
-        return _walk(request.job, options) if options.walk is not None else _swarm(request, options)
-    except (OutputError, VariantError) as error:
-        return refused(str(error), ExitCode.COMMAND_LINE)
+    if options.walk is not None:
+        _check_alone(options)
+    prepare(options)
+    if options.plot is not None:
+        check_available(options.plot)
+        check_writable(options.plot)
+    request = load_request(options.file, options.variants, options.like)
+    if isinstance(request, InvalidScenario):
+        return refused(request.why, request.code)
+    return _walk(request.job, options) if options.walk is not None else _swarm(request, options)
 
 
 def _check_alone(options: argparse.Namespace) -> None:

@@ -24,6 +24,7 @@ from typing import Annotated
 
 import msgspec
 
+from checker.command import CommandError, ExitCode
 from checker.engine.model import Row
 from checker.engine.semantics import successors
 from checker.job import Job, Json
@@ -38,8 +39,10 @@ SUFFIX = ".story.yaml"
 LISTED = 8  # captions that an error names
 
 
-class StoryError(Exception):
+class StoryError(CommandError):
     """A story that cannot be used; the message gives the file, the stop, the reason and the correction."""
+
+    exit_code = ExitCode.SCENARIO
 
 
 class Words(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

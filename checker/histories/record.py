@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from checker.command import CommandError, ExitCode
 from checker.user_files import HISTORY, HISTORY_KIND, JSON_KIND, TooLargeError, kind_of, read_bytes
 
 Kind: TypeAlias = Literal["create", "set", "delete", "get", "sync+get"]
@@ -37,8 +38,10 @@ EPOCH_BITS = 32
 """The number of bits of the counter in a zxid; the epoch is above them."""
 
 
-class ClientHistoryError(ValueError):
+class ClientHistoryError(CommandError, ValueError):
     """A recorded history cannot be used; the message names the place and the correction."""
+
+    exit_code = ExitCode.SCENARIO
 
 
 class Operation(

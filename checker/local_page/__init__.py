@@ -30,6 +30,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from checker.command import CommandError, ExitCode
 from checker.job import Json
 from checker.traces.svg.picture import STYLE
 from spec.foreign_pages import refused_page
@@ -38,11 +39,13 @@ from spec.text import excerpt, integer
 T = TypeVar("T")
 
 
-class BadRequestError(Exception):
+class BadRequestError(CommandError):
     """A request that cannot be answered; the message gives the reason and the correction.
 
     `field` is the part of the page that it is about; empty if it is about none.
     """
+
+    exit_code = ExitCode.SCENARIO
 
     def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, field: str = "") -> None:
         super().__init__(message)
@@ -87,7 +90,7 @@ ProgressSender = Callable[[Json], bool]
 """Sends progress to the page; False as soon as the page has gone, or the server stops."""
 
 
-class PortError(Exception):
+class PortError(CommandError):
     """The requested port is not available; the message gives the reason."""
 
 

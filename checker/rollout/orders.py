@@ -42,6 +42,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations, permutations
 
+from checker.command import CommandError
 from checker.execution import poll
 from checker.rollout.inputs.platform import PodManagement, Readiness, UpdateStrategy, WayOfWorking
 from checker.rollout.stages import Stage
@@ -50,7 +51,7 @@ from spec.quorum import Addresses, Port, Sid, View, opens, reaches
 START, RESTART, STOP = "start", "restart", "stop"
 
 
-class OrderError(Exception):
+class OrderError(CommandError):
     """A request that cannot be followed; the message says why, and what would be right. `option` is its subject."""
 
     def __init__(self, message: str, option: str = "order") -> None:

@@ -23,6 +23,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from checker.command import CommandError, ExitCode
 from checker.job import Job, Json
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.model_file import KIND as MODEL
@@ -103,8 +104,10 @@ def from_source(source: Mapping[str, Json]) -> Job:
     return _job(text, texts.get, str(file), tuple(texts), variants, None if like is None else like_named(like))
 
 
-class SourceError(Exception):
+class SourceError(CommandError):
     """The source of a trace does not describe a job; the message has the reason."""
+
+    exit_code = ExitCode.SCENARIO
 
 
 def job_of(source: Any, model: Path | None = None) -> Job:

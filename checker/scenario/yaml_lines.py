@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from checker.command import CommandError, ExitCode
 from checker.printable import nearest, one_of
 from checker.user_files import SCENARIO, TooLargeError
 from spec.releases import Release, ReleaseError, release_named
@@ -211,7 +212,6 @@ def _scalar(document: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
 
 
 __all__ = [
-    "EXIT_CODE",
     "LikeError",
     "NoEffect",
     "ScenarioError",
@@ -223,14 +223,11 @@ __all__ = [
     "variant_names",
 ]
 
-EXIT_CODE = 150
-"""The exit code of a run with an invalid scenario."""
 
-
-class ScenarioError(Exception):
+class ScenarioError(CommandError):
     """A scenario that cannot be run. `line` is 0 if it is unknown; `key` is the path to the place."""
 
-    exit_code = EXIT_CODE
+    exit_code = ExitCode.SCENARIO
 
     def __init__(self, file: str, line: int, key: str, what: str, right: str) -> None:
         where = f"{file}:{line}" if line else file
@@ -245,7 +242,7 @@ class NoEffect(NamedTuple):
     right: str
 
 
-class VariantError(Exception):
+class VariantError(CommandError):
     """A variant that does not exist, or that changes nothing in its run."""
 
     def __init__(self, name: str, reason: NoEffect) -> None:

@@ -30,6 +30,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from checker.command import CommandError, ExitCode
 from spec.quorum import Majority, Sid, View
 from spec.quorum.systems import java_half
 
@@ -48,8 +49,10 @@ class DisjointQuorums(msgspec.Struct, frozen=True):
         return len(self.a) + len(self.b)
 
 
-class UndecidedError(RuntimeError):
+class UndecidedError(CommandError):
     """The search was given up, or its answer failed the check."""
+
+    exit_code = ExitCode.INCOMPLETE
 
 
 class _Seat(NamedTuple):

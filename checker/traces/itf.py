@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from checker.command import CommandError, ExitCode
 from checker.engine.model import Kind
 from checker.job import DiagramEvent, Json, Verdict
 from checker.traces.trace import RESERVED, Lanes, Trace, TraceStep, Truth, changed_fields, key_of, show
@@ -39,8 +40,10 @@ VERSION = 1
 T = TypeVar("T")
 
 
-class TraceFileError(Exception):
+class TraceFileError(CommandError):
     """A file is not a trace; the message names the file, the mistake and the correction."""
+
+    exit_code = ExitCode.SCENARIO
 
 
 class _Move(msgspec.Struct, forbid_unknown_fields=True):

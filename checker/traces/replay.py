@@ -11,6 +11,7 @@ The check that no goal is still reachable examines at most `checker.engine.liven
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from checker.command import CommandError, ExitCode
 from checker.engine.liveness import lasso
 from checker.engine.model import Kind, Move, Property, Row
 from checker.engine.result import Discovery, Step
@@ -36,11 +37,13 @@ LISTED = 6  # the number of possible moves named in a message
 Path = tuple[Step, ...]
 
 
-class ReplayError(Exception):
+class ReplayError(CommandError):
     """A trace does not run on this model as it was recorded.
 
     `step` is the number of the step that differs, `recorded` the step in the trace, `now` the step of the model.
     """
+
+    exit_code = ExitCode.SCENARIO
 
     def __init__(self, step: int, recorded: str, now: str) -> None:
         super().__init__(f"the trace does not replay: in step {step} it says {recorded}, and the model says {now}")

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from checker.command import CommandError, ExitCode
 from checker.user_files import JOURNAL, JOURNAL_KIND, LINE, TooLargeError, kind_of, opened
 from checker.validate.codec import CodecError, durable_of, event_of, rules_of, view_of, zab_rules_of
 from spec.durable import Durable
@@ -28,8 +29,10 @@ FORMAT = 2
 """The version of the format."""
 
 
-class JournalError(Exception):
+class JournalError(CommandError):
     """A journal that cannot be read: the file, the line (0: none), the mistake and the correction."""
+
+    exit_code = ExitCode.SCENARIO
 
     def __init__(self, path: Path, line: int, what: str) -> None:
         super().__init__(f"{path}:{line}: {what}" if line else f"{path}: {what}")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from checker.command import ExitCode, refused, say, unread_output_discarded
+from checker.command import say, unread_output_discarded
 from checker.job import Verdict
 from checker.report import Progress
 from checker.traces.trace import show
@@ -36,16 +36,13 @@ def validate_command(paths: Sequence[Path], *, as_json: bool = False, refines: b
         part = f" of {total:,}" if total else ""
         bar.update(lambda: on_a_line(f"{what}: {count:,} records{part}, {time.monotonic() - began:.0f} s"))
 
-    try:
-        with Progress() as bar:
-            if any(map(is_recording, paths)):
-                recorded = validate_recording(_one_recording(paths, refines=refines), progress)
-                report, code = (recording_data if as_json else recording_lines)(recorded), recorded.exit_code
-            else:
-                validation = validate(paths, progress, refines=refines)
-                report, code = (data if as_json else lines)(validation), validation.exit_code
-    except JournalError as error:
-        return refused(str(error), ExitCode.SCENARIO)
+    with Progress() as bar:
+        if any(map(is_recording, paths)):
+            recorded = validate_recording(_one_recording(paths, refines=refines), progress)
+            report, code = (recording_data if as_json else recording_lines)(recorded), recorded.exit_code
+        else:
+            validation = validate(paths, progress, refines=refines)
+            report, code = (data if as_json else lines)(validation), validation.exit_code
     with unread_output_discarded():
         say("\n".join(report) if isinstance(report, list) else json.dumps(report))
     return int(code)

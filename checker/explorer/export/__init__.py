@@ -5,6 +5,5 @@ page       the page of the explorer and that data, as one file
 """
 
 from checker.explorer.export.page import export
-from checker.explorer.export.space import MOST, TooManyStatesError
 
-__all__ = ["MOST", "TooManyStatesError", "export"]
+__all__ = ["export"]

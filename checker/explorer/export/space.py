@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from checker.command import CommandError, ExitCode
 from checker.engine.model import Finding, Property, Row
 from checker.engine.semantics import answer, successors
 from checker.explorer.views import SAID, answer_view, effect_view, value_text
@@ -24,8 +25,10 @@ from spec.text import on_a_line
 MOST = 50_000  # states
 
 
-class TooManyStatesError(Exception):
+class TooManyStatesError(CommandError):
     """The space has more states than a page holds; the message gives the number and what to change."""
+
+    exit_code = ExitCode.TOO_LARGE
 
 
 class _Table:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from checker.command import CommandError, ExitCode
 from checker.execution import poll
 from checker.rollout.files.keys import (
     CLIENT,
@@ -220,8 +221,10 @@ def _line(key: str, config: Config) -> ServerLine | None:
     return next((line for line in config.servers if key == f"server.{line.sid}"), None)
 
 
-class UnfitStateError(ConfigError):
+class UnfitStateError(CommandError, ConfigError):
     """A state from which no roll-out goes on, before the advice of its diagnosis is followed."""
+
+    exit_code = ExitCode.INCOMPLETE
 
 
 @dataclass(frozen=True)
