@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -238,5 +238,5 @@ class _Present:
         serving = frozenset(self.diagnosis.situation.serving) - self.looking
         if serving:
             return server.view is None or not server.view.contains_quorum(serving)
-        stage = whole(self.old, self.new, self.applied)
+        stage = replace(whole(self.old, self.new), applied=self.applied)
         return not has_quorum(stage, stage.running - self.down, stage.renewed)

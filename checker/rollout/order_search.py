@@ -37,7 +37,7 @@ from checker.rollout.orders import (
 from checker.rollout.route_verdict import Order, PlanRoute, too_large
 from checker.rollout.runs import SafetyVerdict, Work
 from checker.rollout.scenarios import Question
-from checker.rollout.stages import Stage, listed, one_at_a_time, refused_between
+from checker.rollout.stages import Stage, listed, one_at_a_time
 from spec.quorum import Sid
 
 QUESTIONS_IN_TURN = (
@@ -178,9 +178,10 @@ class PlanSearch:
         old, new = self._request.old, self._request.new
         if self._request.in_one_go or self._request.now is not None:
             return
-        if reason := refused_between(old, new):
+        parts, reason = one_at_a_time(old, new)
+        if reason:
             plan.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
-        plan.stages = [self.assessor.begin(part) for part in one_at_a_time(old, new)]
+        plan.stages = [self.assessor.begin(part) for part in parts]
         self._judge_parts(plan.stages)
 
     def _show_danger(self, plan: Plan) -> None:

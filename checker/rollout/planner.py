@@ -291,7 +291,7 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
         raise OrderError(f"{problem}; leave --files out", "files")
     check_identities(request.old.servers, request.new.servers)
     check_startable(request.old.servers, request.new.servers)
-    stage = whole(request.old, request.new, now=request.now)
+    stage = whole(request.old, request.new, request.now)
     voters = sorted(may_lead(stage, request.down))
     if request.leader is not None and request.leader not in voters:
         raise OrderError(f"server {request.leader} cannot lead at first; one of {listed(voters)} can", "leader")

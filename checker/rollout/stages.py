@@ -201,10 +201,10 @@ class Stage:
         return {name: masked(text) for name, text in {**self.old.modelled_texts, **self.new.modelled_texts}.items()}
 
 
-def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset(), now: Interruption | None = None) -> Stage:
+def whole(old: Folder, new: Folder, now: Interruption | None = None) -> Stage:
     """The change in one go, or the rest of it where some servers have their new files."""
     before, after = side_of(old, "before"), side_of(new, "after")
-    return Stage(before, after, _title(before, after), applied if now is None else now.applied, now=now)
+    return Stage(before, after, _title(before, after), frozenset() if now is None else now.applied, now=now)
 
 
 def reverse(stage: Stage) -> Stage:
@@ -215,22 +215,13 @@ def reverse(stage: Stage) -> Stage:
     return Stage(stage.new, stage.old, title, applied, absent=frozenset(stage.added), now=stage.now)
 
 
-def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
+def one_at_a_time(old: Folder, new: Folder) -> tuple[tuple[Stage, ...], str]:
     """The change in stages; each adds, removes, promotes or demotes one voter, or changes the address of one server.
 
-    Empty if stages are no alternative: at most one server changes, the quorums are of groups and weights, whose
-    intermediate states are unknown, or ZooKeeper refuses a file between the two states.
+    There is none if stages are no alternative: at most one server changes, the quorums are of groups and weights, whose
+    intermediate states are unknown, or ZooKeeper refuses a file between the two states. Then the second value is the
+    reason, which is empty otherwise.
     """
-    return _one_at_a_time(old, new)[0]
-
-
-def refused_between(old: Folder, new: Folder) -> str:
-    """The reason why ZooKeeper refuses a file between the two states; empty if it accepts all of them."""
-    return _one_at_a_time(old, new)[1]
-
-
-def _one_at_a_time(old: Folder, new: Folder) -> tuple[tuple[Stage, ...], str]:
-    """The stages, or the reason why a file between is refused, or why another server has its ports."""
     views = old.view, new.view
     # Standalone files have no addresses for peers, and groups and weights have no states between.
     if all(view.standalone for view in views) or not all(isinstance(view.quorums, Majority) for view in views):

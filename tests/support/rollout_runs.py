@@ -80,7 +80,8 @@ def edited(path: Path, name: str, *changes: tuple[str, str], more: str = "") -> 
 
 def change_of(old: str | Folder, new: str | Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
     """The change between two folders, in one go; a text is the name of a shipped one."""
-    return whole(*(shipped(each) if isinstance(each, str) else each for each in (old, new)), applied)
+    change = whole(*(shipped(each) if isinstance(each, str) else each for each in (old, new)))
+    return replace(change, applied=applied)
 
 
 def seen_state(folder: Path, old: Folder, new: Folder) -> Interruption:

@@ -373,7 +373,7 @@ def _instead(plan: Plan) -> list[str]:
         return [*lines, f"{by_hand} judges steps that a person takes, and not a controller."]
     if not is_given:
         return [*lines, "No order that was tried is safe."]
-    parts = one_at_a_time(request.old, request.new) if request.now is None else ()
+    parts = one_at_a_time(request.old, request.new)[0] if request.now is None else ()
     stages = "; then ".join(changes(part) for part in parts)
     lines += [f"One server at a time, the leader last in each stage: {stages}.", ""] if parts else []
     return [*lines, f"{code(command)}, without `--order`, {'judges each stage' if parts else 'tries other orders'}."]

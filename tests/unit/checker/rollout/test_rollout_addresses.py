@@ -198,7 +198,7 @@ def test_servers_that_cannot_connect_are_no_quorum(tmp_path: Path) -> None:
 
 def test_files_between_keep_the_wildcard_of_the_own_line(tmp_path: Path) -> None:
     own, later = (dict.fromkeys(OLD, f"0.0.0.0:{ports}") for ports in ("2888:3888", "2889:3889"))
-    stages = one_at_a_time(folder(tmp_path, "old", OLD, own), folder(tmp_path, "new", PORTS, later))
+    stages, _ = one_at_a_time(folder(tmp_path, "old", OLD, own), folder(tmp_path, "new", PORTS, later))
     assert len(stages) == 3
     first = stages[0].new.servers
     assert [str(first[1].config.servers[sid - 1].addresses[0]) for sid in (1, 2, 3)] == [

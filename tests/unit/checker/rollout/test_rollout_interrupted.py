@@ -154,9 +154,10 @@ def test_every_mixed_state_agrees_with_the_arithmetic_of_its_quorums(old: str, n
     They are impossible if no partition of the running servers has a quorum by each file.
     """
     folders = shipped(old), shipped(new)
-    sids = whole(*folders).sids
+    change = whole(*folders)
+    sids = change.sids
     for applied in (frozenset(some) for count in range(len(sids) + 1) for some in combinations(sids, count)):
-        stage = whole(*folders, applied)
+        stage = replace(change, applied=applied)
         behind = stage.running - stage.renewed
         asked = RunSpec(stage, (), None, Question.ELECTION, always=("OneLeader",))
         leading = (replace(asked, leader=sid) for sid in sorted(may_lead(stage), reverse=True))
