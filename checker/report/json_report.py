@@ -1,51 +1,9 @@
 """The reports for other programs as JSON: of one run, and of a command.
 
-`--report FILE` writes the whole object of a command, `--json` prints its verdicts. `report.schema.json` beside this
-module is the JSON Schema, docs/reference-report.md explains it. Fields of schema 1; a new field does not change the
-number, but a new meaning of a field does. The object of a run:
-
-    schema        1
-    job           name, grain, bounds (list of texts), expected (a verdict or null), violations (the depth of each
-                  property that is expected to be violated, or null), like (null, or the release of ZooKeeper, its known
-                  defects in the run as variants, and without_effect: the others with the reason); null if the scenario
-                  cannot be read, so that there is no job
-    verdict       violated | deadlock | error | incomplete | vacuous | passed
-    as_expected   true | false | null (nothing was expected, or it is undecided)
-    exit_code     the exit code of the process
-    sentence      the first line of the text report
-    reasons       list of texts, every reason for the verdict
-    limits        depth, states, memory (bytes), seconds, work; null for a missing limit
-    properties    list of: name, kind (always | sometimes | final | recoverable | eventually), meaning, outcome (text),
-                  examined, premise (numbers of states), allowed_silent, found (null, or depth, clause, values as a
-                  list of [name, value], since and loop: steps of a run that never reaches a goal, else null), liveness
-                  (null, or goals, open, states, edges, components, traps, forced (actions that need never happen, by
-                  which alone it would hold), seconds, size (bytes): the examined graph), fairness (null, or for an
-                  `eventually` lists of actions: happens, what was assumed to happen if it stays possible, and
-                  need_not_happen)
-    actions       list of: name, fired, new_states, allowed_silent
-    search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
-                  (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
-                  peak_bytes (null if not measured), bytes_per_state, spilled_bytes (of waiting states, written to a
-                  temporary file), collision_probability, seed (of the fingerprints), reduction (a sentence),
-                  second_engine (with --engine both, a sentence), notes (on its checkpoint), workers (on those of a
-                  cluster)
-
-A run that could not begin has null for limits and search and no properties or actions. The object of a command; fields
-with a star are in both outputs, the others only in the file:
-
-    schema    * 1
-    tool        name, version
-    platform    python, numba, numpy, system, machine
-    command     list of words, as they were given
-    parameters  the command-line options that all runs share: variants, like, engine, workers, seed, reduce, refine,
-                verdict (whether codes are the verdicts' own), depth, states, memory (bytes), time and budget (seconds);
-                null where not given
-    began       the time at which the command began, ISO 8601 in UTC
-    seconds     its duration
-    runs      * list of: the fields of a run*, traces* of the findings, witnesses (traces that show that a `sometimes`
-                is possible; traces and witnesses are objects of the ITF with the property in `#meta`), and name, file,
-                line (of the verdict; null without a file), undecided
-    exit_code * the gravest exit code of the runs
+`--report FILE` writes the whole object of a command, `--json` prints its verdicts. docs/reference-report.md describes
+every field, and `report.schema.json` beside this module is the JSON Schema. A new field does not change the number of
+the schema, but a new meaning of a field does. A run that could not begin has null for limits and search and no
+properties or actions.
 """
 
 import argparse
@@ -71,7 +29,7 @@ SCHEMA = 1
 
 
 def report_json(job: Job | None, exploration: Exploration | None, judgement: Judgement) -> dict[str, Any]:
-    """The report as an object of the fields above; it contains only types that `json.dumps` accepts."""
+    """The report as an object; it contains only types that `json.dumps` accepts."""
     return {
         "schema": SCHEMA,
         "job": None
