@@ -29,8 +29,9 @@ from checker.engine.process import allowed_memory, free_memory
 from checker.execution import Deadline, compare_with_symmetry, compile_kernels, run_job
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
-from checker.report import invariants_lines, judge, print_report, refuse, report_lines, summary_line
+from checker.report import invariants_lines, judge, refuse, summary_line
 from checker.report.json_report import verdicts
+from checker.report.text import Line, print_lines, search_lines
 from checker.report.verdict import RunOutcome, gravest, not_explored
 from checker.traces import trace_of
 from checker.traces.formats import FORMATS
@@ -55,19 +56,13 @@ def prepare(options: argparse.Namespace) -> None:
                 raise OutputError(f"--{name} {path}: a folder is there; name a file")
 
 
-def write_reports(
-    outcomes: Sequence[RunOutcome],
-    options: argparse.Namespace,
-    began: float,
-    seconds: float,
-    text: Callable[[RunOutcome], str] | None = None,
-) -> None:
+def write_reports(outcomes: Sequence[RunOutcome], options: argparse.Namespace, began: float, seconds: float) -> None:
     """Write the reports that the options name. `began` is in seconds since 1970. Raises OutputError."""
     from checker.report.ci_reports import junit_xml, sarif_log  # noqa: PLC0415
     from checker.report.json_report import document, release  # noqa: PLC0415 (few commands write a report)
 
     if options.junit is not None:
-        write(options.junit, junit_xml(outcomes, text or outcome_text))
+        write(options.junit, junit_xml(outcomes, outcome_text))
     if options.sarif is not None:
         write(options.sarif, json.dumps(sarif_log(outcomes, release()), indent=1) + "\n")
     if options.report is not None:
@@ -139,7 +134,7 @@ def print_outcomes(ran: Sequence[RunOutcome], options: argparse.Namespace, *, re
         elif in_full:
             if not alone:
                 say()
-            print_report(outcome.job, outcome.exploration, outcome.judgement, levels=options.levels)
+            print_lines(_report(outcome.job, outcome.exploration, outcome, levels=options.levels), outcome.judgement)
         if in_full and options.format != "none":
             for trace in outcome.findings:
                 say()
@@ -163,8 +158,19 @@ def outcome_text(outcome: RunOutcome) -> str:
     """A run in full, as the text in reports: its outcome, and the trace of every finding."""
     if outcome.job is None or outcome.exploration is None:
         return outcome.judgement.sentence
-    report = "\n".join(report_lines(outcome.job, outcome.exploration, outcome.judgement))
+    report = "\n".join(line.text for line in _report(outcome.job, outcome.exploration, outcome))
     return "\n\n".join([report, *(FORMATS["text"].view(trace) for trace in outcome.findings)])
+
+
+def _report(job: Job, exploration: Exploration, outcome: RunOutcome, *, levels: bool = False) -> list[Line]:
+    """The lines of the report of a search, or of a swarm."""
+    if not exploration.sampled:
+        return search_lines(job, exploration, outcome.judgement, levels=levels)
+    from checker.swarm.outcome import SwarmOutcome  # noqa: PLC0415 (it loads the kernels of walks)
+    from checker.swarm.report import swarm_lines  # noqa: PLC0415
+
+    assert isinstance(exploration, SwarmOutcome)
+    return swarm_lines(job, exploration, outcome.judgement)
 
 
 Run = TypeVar("Run")

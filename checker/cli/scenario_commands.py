@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from checker.cli.ensemble_commands import add_page, serve_page
 from checker.cli.options import add_defects, add_exploration, add_format, size, wants_reports, workers
-from checker.command import Command, ExitCode, refused, say, seconds
+from checker.command import Command, ExitCode, refused, say, seconds, unread_output_discarded
 from checker.command_table import called
 from checker.engine.result import MOST_SEED, Limits, Stop
 from checker.user_files import read_trace_text
@@ -176,7 +176,7 @@ def _swarm_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--verdict", action="store_true", help="exit with the verdict's own code, expected or not")
     output.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
     output.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0")
-    parser.set_defaults(report=None, checkpoint=None, github=False)
+    parser.set_defaults(report=None, checkpoint=None, github=False, levels=False)
 
 
 def _swarm_or_walk(options: argparse.Namespace) -> int:
@@ -215,12 +215,12 @@ def _swarm_limits(options: argparse.Namespace) -> Limits:
 
 
 def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
-    from checker.cli.runner import write_reports, write_traces  # noqa: PLC0415
+    from checker.cli.runner import print_outcomes, write_reports, write_traces  # noqa: PLC0415
     from checker.engine.search import explore  # noqa: PLC0415
     from checker.report import Progress  # noqa: PLC0415
     from checker.report.verdict import RunOutcome, judge  # noqa: PLC0415
     from checker.swarm.outcome import SwarmOutcome  # noqa: PLC0415
-    from checker.swarm.report import draw  # noqa: PLC0415
+    from checker.swarm.report import draw, swarm_json  # noqa: PLC0415
     from checker.swarm.search import RandomWalks  # noqa: PLC0415
 
     job, began = request.job, time.time()
@@ -240,8 +240,12 @@ def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
     )
     ran = _with_traces(ran, outcome, options)
     write_traces([ran], options.traces)
-    _print_swarm(ran, outcome, options)
-    write_reports([ran], options, began, outcome.seconds, lambda ran: _swarm_text(ran, outcome))
+    with unread_output_discarded():
+        if options.json:
+            say(json.dumps(swarm_json(job, outcome, judgement, ran.findings)))
+        else:
+            print_outcomes([ran], options, requested=1)
+    write_reports([ran], options, began, outcome.seconds)
     if options.plot is not None:
         draw(job.name, outcome, options.plot)
     return judgement.exit_code
@@ -292,34 +296,6 @@ def _with_traces(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Names
     remarks = [SHORTEST if trace.prop in outcome.shortest else NOT_SHORTEST for trace in ran.traces]
     traces = [replace(t, bounds=(*t.bounds, remark)) for t, remark in zip(ran.traces, remarks, strict=True)]
     return replace(ran, traces=tuple(traces))
-
-
-def _swarm_text(ran: RunOutcome, outcome: SwarmOutcome) -> str:
-    from checker.swarm.report import swarm_lines  # noqa: PLC0415
-    from checker.traces.formats import FORMATS  # noqa: PLC0415
-
-    if ran.job is None:
-        return ran.judgement.sentence
-    report = "\n".join(line.text for line in swarm_lines(ran.job, outcome, ran.judgement))
-    return "\n\n".join([report, *(FORMATS["text"].view(trace) for trace in ran.findings)])
-
-
-def _print_swarm(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> None:
-    from checker.command import unread_output_discarded  # noqa: PLC0415
-    from checker.report.text import print_lines  # noqa: PLC0415
-    from checker.swarm.report import swarm_json, swarm_lines  # noqa: PLC0415
-    from checker.traces.formats import FORMATS  # noqa: PLC0415
-
-    if ran.job is None:
-        return
-    with unread_output_discarded():
-        if options.json:
-            say(json.dumps(swarm_json(ran.job, outcome, ran.judgement, ran.findings)))
-            return
-        print_lines(swarm_lines(ran.job, outcome, ran.judgement), ran.judgement)
-        for trace in ran.findings if options.format != "none" else ():
-            say()
-            say(FORMATS[options.format].view(trace))
 
 
 def _walk(job: Job, options: argparse.Namespace) -> int:

@@ -74,10 +74,11 @@ class Line(NamedTuple):
 
 def report_lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool = False) -> list[str]:
     """The whole report; with `levels`, also the number of states at each depth."""
-    return [line.text for line in _lines(job, exploration, judgement, levels=levels)]
+    return [line.text for line in search_lines(job, exploration, judgement, levels=levels)]
 
 
-def _lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool) -> list[Line]:
+def search_lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool = False) -> list[Line]:
+    """The lines of the report of an exhaustive search."""
     properties = exploration.model.properties
     rows = [_property(job, exploration, prop) for prop in properties]
     warned = [_is_warning(exploration, prop) for prop in properties]
@@ -156,7 +157,7 @@ def print_report(
     console: Console | None = None,
 ) -> None:
     """Print the report, on standard output unless a console is given."""
-    print_lines(_lines(job, exploration, judgement, levels=levels), judgement, console)
+    print_lines(search_lines(job, exploration, judgement, levels=levels), judgement, console)
 
 
 def print_lines(lines: Sequence[Line], judgement: Judgement, console: Console | None = None) -> None:
