@@ -132,9 +132,11 @@ def test_a_file_above_its_limit_is_not_read(tmp_path: Path) -> None:
 OWN_FILES = {
     "cache.py", "jit.py", "process.py", "search_checkpoint.py",
     "source.py", "local_page", "html.py", "picture.py", "rebuild.py", "messages.py", "nodes.py",
+    "page.py", "reference_commands.py",
 }  # fmt: skip
 """Modules that open files of the program itself: its sources, its cache, its saved searches, its new data
-directories; `nodes.py` reads shipped scenarios. `messages.py` reads the log of a server, of any size, from its end."""
+directories, and files that it ships: `nodes.py`, `page.py`, `reference_commands.py`. `messages.py` reads the log of a
+server, of any size, from its end."""
 
 
 def test_one_module_opens_the_files_of_a_user() -> None:
