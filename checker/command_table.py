@@ -83,7 +83,13 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
 """Every command, by its group, in the order of the help."""
 
 ENTRIES = {entry.name: entry for entries in GROUPS.values() for entry in entries}
-MODULES = {"nodes": "checker", "node": "refimpl", "demo": "refimpl demo", "simulate": "refimpl simulate"}
+MODULES = {
+    "nodes": "checker",
+    "node": "refimpl",
+    "demo": "refimpl demo",
+    "simulate": "refimpl simulate",
+    "benchmarks": "benchmarks",
+}
 """The words after `python -m` of commands that are not called by their package and name."""
 _programs: list[str] = []
 """The programs that are called, each by the one before; empty in a process that runs a package."""

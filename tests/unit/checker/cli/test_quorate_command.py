@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from checker.cli.quorate import help_text, main, run_program
-from checker.command_table import ENTRIES, GROUPS, commands_of
+from checker.command_table import ENTRIES, GROUPS, called, commands_of
 from checker.printable import capital
 from tests.support.command_line import Ended
 
@@ -120,6 +120,14 @@ def test_a_command_answers_as_in_its_package() -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (answer.code, answer.out.replace(f"{ROOT}/", "")) == (by_package.returncode, by_package.stdout)
+
+
+@pytest.mark.parametrize("name", [name for name, entry in ENTRIES.items() if entry.is_function])
+def test_a_function_has_the_name_that_its_package_gives_it(name: str) -> None:
+    """A command of a package has its own name there; the five functions have others."""
+    words = [sys.executable, *called(name).split()[1:], "--help"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"usage: {called(name)} ")
 
 
 @pytest.mark.parametrize("words", [("--help",), ("demo", "--help")])
