@@ -30,8 +30,8 @@ SLOW = {  # from two seconds to some minutes each
     "r10-wrong-order-tables", "r11-6-servers", "r11-5-servers", "r10-zab-both-commit", "r10-zab-leader-last",
     "r10-zab-leader-last-partition", "r10-zab-three-to-four-partition", "r10-zab-four-to-five-partition",
     "zab-3-servers", "zab-3-servers-fine", "zab-three-writes-and-a-crash", "r16-three-clients",
-    "r20-fenced-three-clients", "three-to-four-and-back", "epoch-of-active-view", "last-seen-forgotten",
-    "designated-leader-truncated", "two-observers-promoted-lose-a-transaction",
+    "r20-fenced-three-clients", "three-to-four-and-back", "designated-leader-truncated",
+    "two-observers-promoted-lose-a-transaction",
 }  # fmt: skip
 WITH_SYMMETRY = [
     "acks-survive-truncation", "fuzzy-snapshot", "sync-from-applied", "trunc-after-snap", "restore-undone",
