@@ -25,7 +25,6 @@ from checker.command_table import called
 from checker.engine import Exploration
 from checker.engine.model import Kind
 from checker.engine.process import free_memory
-from checker.engine.result import Stop
 from checker.execution import run_uninterrupted
 from checker.job import Job, Verdict
 from checker.printable import capital, escaped, fenced, folded, table
@@ -204,26 +203,23 @@ def _has(job: Job) -> Sequence[str]:
 SHARE_OF_MEMORY = 0.8  # of the free memory
 
 
-def write_gallery(gallery: Path, files: Sequence[Path], states: int | None = None) -> int:
+def write_gallery(gallery: Path, files: Sequence[Path]) -> int:
     """Write the pages of these scenarios, or of all, and the front page. Raises ScenarioError and OSError.
 
-    `states` limits each search, and a search that it ends has no page. An interrupt ends the command as
-    KeyboardInterrupt; the pages written before stay.
+    An interrupt ends the command as KeyboardInterrupt; the pages written before stay.
     """
     jobs = {path: load(path) for path in bundled()}
     failed = 0
     for path in _chosen(files, list(jobs)):
         job, memory = jobs[path], free_memory(SHARE_OF_MEMORY)
-        limits = replace(job.limits, memory=job.limits.memory or memory, states=job.limits.states or states)
-        exploration = run_uninterrupted(job, limits)
+        exploration = run_uninterrupted(job, replace(job.limits, memory=job.limits.memory or memory))
         judgement = judge(job, exploration, job.actions)
         if judgement.as_expected:
             page_of(path, job, exploration, judgement, gallery).write(gallery)
             result = judgement.verdict.value
         else:
+            failed = int(ExitCode.UNEXPECTED)
             result = f"no page: {judgement.sentence}"
-            if job.limits.states or exploration.stop is not Stop.STATES:
-                failed = int(ExitCode.UNEXPECTED)
         with unread_output_discarded():
             say(f"{page_name(path)}: {result}")
     gallery.mkdir(parents=True, exist_ok=True)

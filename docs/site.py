@@ -2,8 +2,8 @@
 
 The site has the paths of the repository: README.md is its front page, and the pages of `docs/` follow. A page that they
 link to becomes a page too. A link to any other file leads to a copy of it as text, and a link to a folder to the list
-of its files. `build/gallery`, if it was written, takes the place of `docs/gallery`. Pages of the API are made from
-docstrings.
+of its files. Pages that were written into `build/gallery` take the place of those in `docs/gallery`, and
+`build/stories/index.html` that of `docs/stories`. Pages of the API are made from docstrings.
 """
 
 import posixpath
@@ -31,15 +31,16 @@ SCRIPTS = {
 MODULES = ROOT / "tests/browser/node_modules"
 LINK = re.compile(r"\]\((?![a-z]+:|#)(?P<target>[^)\s#]+)(?:#[^)\s]*)?\)")
 FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+SCRIPT = re.compile(r"(<script[^<>]*>).*?</script>", re.DOTALL)
 TAG = re.compile(r"<(?P<name>[a-z]\w*)\s[^<>]*>")
 ATTRIBUTE = re.compile(r"\s(id|name|href|src)=\"?([^\"\s>]*)")
 LOG = get_plugin_logger("site")
 
 
 def source(uri: str) -> Path:
-    """The file or folder of the repository with this path, or the built page of the gallery in its place."""
-    built = ROOT / "build" / uri.removeprefix("docs/")
-    return built if uri.startswith("docs/gallery/") and built.exists() else ROOT / uri
+    """The file or folder of the repository with this path, or the built page in its place."""
+    built = ROOT / "build" / ("stories/index.html" if uri == "docs/stories" else uri.removeprefix("docs/"))
+    return built if uri.startswith(("docs/gallery/", "docs/stories")) and built.exists() else ROOT / uri
 
 
 def links(uri: str, text: str = "") -> list[str]:
@@ -89,7 +90,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
         content = {"abs_src_path": str(path)} if path.is_file() else {"content": listing(path)}
         file = File.generated(config, uri, inclusion=InclusionLevel.INCLUDED, **content)
         if path.suffix not in (".md", ".svg", ".png"):
-            file.dest_uri = f"{uri}.txt"
+            file.dest_uri = f"{uri}/index.html" if path.suffix == ".html" else f"{uri}.txt"
         files.append(file)
     for uri, module in API.items():
         files.append(File.generated(config, uri, content=f"# `{module}`\n\n::: {module}\n"))
@@ -139,7 +140,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def attributes(page: Path) -> Iterator[tuple[str, str, str]]:
     """The attributes of a built page that name a place or a link: the tag, the attribute and its value."""
-    for tag in TAG.finditer(page.read_text("utf-8")):
+    for tag in TAG.finditer(SCRIPT.sub(r"\1", page.read_text("utf-8"))):
         for name, value in ATTRIBUTE.findall(tag[0]):
             yield tag["name"], name, unescape(value)
 
@@ -148,7 +149,7 @@ def broken(page: Path, tag: str, link: str, anchors: dict[Path, set[str]]) -> st
     """The reason why a link of a built page leads nowhere or to another host, or an empty text."""
     url = urlsplit(link)
     if url.scheme or url.netloc:
-        return "" if tag == "a" else "is not in the site"
+        return "" if tag == "a" or url.scheme == "data" else "is not in the site"
     path = Path(posixpath.normpath(page.parent / unquote(url.path))) if url.path else page
     if not path.is_file():
         return "is not there"

@@ -128,14 +128,13 @@ def _gallery_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", nargs="*", type=Path, metavar="FILE", help="shipped scenarios (default: all), whose pages are written"
     )
-    parser.add_argument("--states", type=between(1, 10**10), metavar="S", help="no page for a search of more states")
 
 
 def _gallery(options: argparse.Namespace) -> int:
     from checker.gallery import write_gallery  # noqa: PLC0415
 
     try:
-        return write_gallery(options.folder, options.files, options.states)
+        return write_gallery(options.folder, options.files)
     except OSError as error:
         return refused(f"{options.folder}: no page can be written there ({error})", ExitCode.COMMAND_LINE)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Exploration, Limits, Model, Stop, search
+from checker.gallery import page_name
 from checker.scenario import bundled
 from tests.support.command_line import cli
 
@@ -27,7 +28,8 @@ def test_pages_of_the_scenarios_that_are_named_are_written_also_if_nobody_reads_
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert pages(tmp_path) == [FILES[0].stem]
-    assert (tmp_path / "README.md").is_file()
+    index = (tmp_path / "README.md").read_text("utf-8")
+    assert f"]({page_name(FILES[0])}.md)" in index and f"/spec/scenarios/{page_name(FILES[1])}.yaml)" in index
 
 
 def test_an_interrupt_ends_it_and_not_one_scenario_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,14 +50,6 @@ def test_a_scenario_that_is_not_shipped_has_no_page(tmp_path: Path) -> None:
 
     assert (ended.code, pages(tmp_path)) == (150, [])
     assert "the package has no such scenario" in ended.err
-
-
-def test_a_search_of_more_states_than_wanted_has_no_page_and_is_no_failure(tmp_path: Path) -> None:
-    ended = cli("gallery", tmp_path, FILES[0], "--states", 2)
-
-    assert (ended.code, pages(tmp_path)) == (0, [])
-    assert "no page: incomplete" in ended.out
-    assert f"spec/scenarios/r7-worked-example/{FILES[0].name})" in (tmp_path / "README.md").read_text("utf-8")
 
 
 def test_a_symlink_loop_is_refused_with_one_error(tmp_path: Path) -> None:
