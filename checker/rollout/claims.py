@@ -130,5 +130,4 @@ def verdict_of(claims: Iterable[Claim]) -> SafetyVerdict:
 
 def worst_of(claims: Iterable[Claim]) -> Evidence:
     """The evidence of the worst claim; of equal ones that of the first."""
-    order = list(SafetyVerdict)
-    return min((claim.evidence for claim in claims), key=lambda evidence: order.index(evidence.outcome))
+    return min((claim.evidence for claim in claims), key=lambda evidence: evidence.outcome)

@@ -154,10 +154,9 @@ class PlanSearch:
         if self._try_unsplit(plan, proved=True):
             if plan.direct.outcome is SafetyVerdict.SAFE:
                 return
-            ranks, direct = list(SafetyVerdict), (plan.outcome, plan.outcome_with_disks)
+            direct = plan.outcome, plan.outcome_with_disks
             self._judge_stages(plan)
-            staged = plan.outcome, plan.outcome_with_disks
-            if [ranks.index(verdict) for verdict in staged] <= [ranks.index(verdict) for verdict in direct]:
+            if (plan.outcome, plan.outcome_with_disks) <= direct:
                 plan.stages = []
             return
         if not (standalone and self._try_unsplit(plan)):

@@ -336,7 +336,7 @@ def with_waits(way: Way, steps: Steps) -> Steps:
     return tuple(replace(step, wait=step.wait and way is Way.PARALLEL and step.action != START) for step in steps)
 
 
-def proof_covers(way: Way, stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
+def proof_covers(way: Way, stage: Stage, steps: Steps) -> bool:
     """Whether a proof that all quorums meet covers these steps: no server counts as a voter that acknowledges as none.
 
     With a controller any server may come back with its new file early, so no change of roles is covered.
@@ -346,7 +346,7 @@ def proof_covers(way: Way, stage: Stage, steps: Steps, down: frozenset[Sid] = fr
     promoted = stage.old.view.observers & stage.new.view.voters
     if way.is_of_controller or promoted.intersection(unwaited(steps)):
         return False
-    return not counts_an_observer(stage, steps, down)
+    return not counts_an_observer(stage, steps)
 
 
 def covers_runs(steps: Steps, others: Steps) -> bool:

@@ -31,7 +31,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, total_ordering
+from typing import Self
 
 from checker.engine import Discovery, Exploration, Limits, Move, Row
 from checker.engine.model import Kind
@@ -57,18 +58,23 @@ A_RUN = 0.03  # seconds of work: to build a model, whatever its search costs
 LEAST_SECONDS = 0.5  # of work for a run that begins before the budget is used up
 
 
+@total_ordering
 class SafetyVerdict(Enum):
-    """The outcome of a run, and the verdict on a question, a stage or a plan; the worst first."""
+    """The outcome of a run, and the verdict on a question, a stage or a plan; the worst is first and the least."""
 
     UNSAFE = "unsafe"
     OPEN = "undecided"
     STALLS = "stalls"
     SAFE = "safe"
 
+    def __lt__(self, other: Self) -> bool:
+        order = list(SafetyVerdict)
+        return order.index(self) < order.index(other)
+
 
 def worst_verdict(verdicts: Iterable[SafetyVerdict]) -> SafetyVerdict:
-    """The worst of some verdicts, which are declared from the worst to the best; undecided without any."""
-    return min(verdicts, key=list(SafetyVerdict).index, default=SafetyVerdict.OPEN)
+    """The worst of some verdicts; undecided without any."""
+    return min(verdicts, default=SafetyVerdict.OPEN)
 
 
 class RunEnd(Enum):
@@ -156,10 +162,7 @@ Runner = Callable[[RunSpec, float], RunResult]
 
 def worst_result(results: Iterable[RunResult]) -> RunResult | None:
     """The result with the worst outcome, and of these the one with the fewest faults; None without any."""
-    order = list(SafetyVerdict)
-    return min(
-        results, key=lambda result: (order.index(result.outcome), sum(result.spec.faults.values())), default=None
-    )
+    return min(results, key=lambda result: (result.outcome, sum(result.spec.faults.values())), default=None)
 
 
 class Engine:

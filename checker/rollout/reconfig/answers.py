@@ -277,18 +277,12 @@ class Ground(Enum):
     BOTH_UNSAFE = "both unsafe"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class WayVerdicts:
-    """The verdict on a way, and the one without faults."""
+    """The verdict on a way, and the one without faults; greater for the safer way."""
 
     outcome: SafetyVerdict
     without_faults: SafetyVerdict
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """A key that is greater for the safer way."""
-        order = list(SafetyVerdict)
-        return order.index(self.outcome), order.index(self.without_faults)
 
 
 @dataclass(frozen=True)
@@ -320,9 +314,9 @@ class ReconfigAnswer:
         mine = WayVerdicts(self.advised.outcome, self.advised.verdict(FaultBudget.NONE))
         if mine.outcome is self.restarts.outcome is SafetyVerdict.UNSAFE:
             return Preference.NEITHER, Ground.BOTH_UNSAFE
-        if mine.rank == self.restarts.rank:
+        if mine == self.restarts:
             return Preference.RECONFIG, Ground.BRINGS_IT_ABOUT
-        better = Preference.RECONFIG if mine.rank > self.restarts.rank else Preference.RESTARTS
+        better = Preference.RECONFIG if mine > self.restarts else Preference.RESTARTS
         same = mine.outcome is self.restarts.outcome
         return better, Ground.BETTER_WITHOUT_FAULTS if same else Ground.BETTER_VERDICT
 
@@ -340,7 +334,5 @@ def in_order(routes: Iterable[RouteAnswer]) -> tuple[RouteAnswer, ...]:
     return tuple(sorted(routes, key=_rank, reverse=True))
 
 
-def _rank(route: RouteAnswer) -> tuple[int, ...]:
-    order = list(SafetyVerdict)
-    verdicts = (route.outcome, route.verdict(FaultBudget.NONE), route.verdict(FaultBudget.PAIR))
-    return (*map(order.index, verdicts), int(route.quorums_meet))
+def _rank(route: RouteAnswer) -> tuple[SafetyVerdict, SafetyVerdict, SafetyVerdict, bool]:
+    return route.outcome, route.verdict(FaultBudget.NONE), route.verdict(FaultBudget.PAIR), route.quorums_meet
