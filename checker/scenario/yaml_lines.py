@@ -54,18 +54,21 @@ DEEPEST = 100
 """The limit for nested lists and maps; an OpenAPI schema in a Kubernetes manifest has about 40 levels."""
 
 
-class TooDeepError(Exception):
-    """A text has lists and maps nested too deep, at this line."""
+class InvalidYamlError(Exception):
+    """A text that is no YAML, or is nested too deep; with what would be right, and the line, or 0."""
 
-    right = "write fewer lists and maps within each other"
-
-    def __init__(self, line: int) -> None:
-        super().__init__(f"it is nested too deep: the limit is {DEEPEST} levels")
+    def __init__(self, what: str, right: str, line: int = 0) -> None:
+        super().__init__(what)
+        self.right = right
         self.line = line
 
 
-class BoundedLoader(yaml.SafeLoader):
-    """A loader that raises TooDeepError.
+class YamlSyntaxError(InvalidYamlError):
+    """A text that breaks the grammar of YAML."""
+
+
+class _BoundedLoader(yaml.SafeLoader):
+    """A loader that raises InvalidYamlError for lists and maps that are nested too deep.
 
     PyYAML composes nodes recursively, and Python's own limit for that depends on the caller and the program.
     """
@@ -75,10 +78,26 @@ class BoundedLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise TooDeepError(self.line + 1)
+            problem = f"it is nested too deep: the limit is {DEEPEST} levels"
+            raise InvalidYamlError(problem, "write fewer lists and maps within each other", self.line + 1)
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
+
+
+def composed(text: str, *, several: bool = False) -> list[yaml.Node | None]:
+    """The only document of a text, or its `several`, as PyYAML composes them. Raises InvalidYamlError."""
+    try:
+        if several:
+            return list(yaml.compose_all(text, Loader=_BoundedLoader))
+        return [yaml.compose(text, Loader=_BoundedLoader)]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = " ".join(f"{error.context or ''} {error.problem or ''}".split())
+        raise YamlSyntaxError(f"invalid YAML: {said}", "see the line named", mark.line + 1 if mark else 0) from None
+    except (yaml.YAMLError, ValueError) as error:
+        said = (str(error).splitlines() or ["it cannot be read"])[0]
+        raise InvalidYamlError(f"invalid YAML: {said}", "write plain text") from None
 
 
 @dataclass
@@ -131,29 +150,11 @@ def read_yaml(text: str, file: str) -> YamlDocument:
     if len(text) > SCENARIO:
         raise ScenarioError(file, 0, "", str(TooLargeError(len(text), SCENARIO)), "write a smaller scenario")
     try:
-        loader = BoundedLoader(text)
-        try:
-            node = loader.get_single_node()
-        finally:
-            loader.dispose()
-    except TooDeepError as error:
+        (node,) = composed(text)
+    except InvalidYamlError as error:
         raise ScenarioError(file, error.line, "", str(error), error.right) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 0
-        raise ScenarioError(file, line, "", f"invalid YAML: {_said(error)}", "see the line named") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(file, 0, "", f"invalid YAML: {_first_line(error)}", "write plain text") from None
     document.value = None if node is None else _value(document, node, ())
     return document
-
-
-def _said(error: yaml.MarkedYAMLError) -> str:
-    return " ".join(f"{error.context or ''} {error.problem or ''}".split())
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or ["it cannot be read"])[0]
 
 
 def _value(document: YamlDocument, node: yaml.Node, path: Path) -> Any:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import yaml
 from yaml import SequenceNode
 
-from checker.scenario.yaml_lines import BoundedLoader, TooDeepError
+from checker.scenario.yaml_lines import InvalidYamlError, YamlSyntaxError, composed
 from checker.user_files import TooLargeError, read_bytes
 from spec.config import ConfigError, Problem
 from spec.text import required_integer
@@ -204,17 +204,13 @@ def documents_in(raw: bytes, file: str) -> list[YamlValue]:
     """The documents in the content of a file that are not empty. Raises ConfigError."""
     try:
         text = raw.decode("utf-8-sig")
-        documents = [YamlValue(file, node) for node in yaml.compose_all(text, Loader=BoundedLoader) if node is not None]
-        for document in documents:
-            _check_size(document)
+        documents = [YamlValue(file, node) for node in composed(text, several=True) if node is not None]
     except UnicodeDecodeError:
         raise input_error(file, "it is not UTF-8 text", "write YAML in UTF-8") from None
-    except TooDeepError as error:
-        raise input_error(file, str(error), error.right, error.line) from None
-    except yaml.MarkedYAMLError as error:
+    except InvalidYamlError as error:
         raise _invalid(file, text, error) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise input_error(file, f"invalid YAML: {str(error).splitlines()[0]}", "write plain text") from None
+    for document in documents:
+        _check_size(document)
     return [document for document in documents if not document.is_null]
 
 
@@ -235,14 +231,12 @@ def _check_size(document: YamlValue) -> None:
         raise document.error(f"with all aliases filled in it has more than {MOST_VALUES:,} keys and values", SMALLER)
 
 
-def _invalid(file: str, text: str, error: yaml.MarkedYAMLError) -> ConfigError:
+def _invalid(file: str, text: str, error: InvalidYamlError) -> ConfigError:
     """The error for invalid YAML; often the text is a template of a chart."""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1) if isinstance(error, YamlSyntaxError) else ():
         if "{{" in line:
             return input_error(file, "the file is a template of a chart: {{ }} is not filled in", RENDER, number)
-    mark = error.problem_mark or error.context_mark
-    problem = " ".join(f"{error.context or ''} {error.problem or ''}".split())
-    return input_error(file, f"invalid YAML: {problem}", "see the line named", int(mark.line) + 1 if mark else 0)
+    return input_error(file, str(error), error.right, error.line)
 
 
 FETCH = (
