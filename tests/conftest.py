@@ -23,7 +23,7 @@ from hypothesis import settings
 from harness import processes
 from refimpl import demo
 from tests.support import isolation, programs, two_runs
-from tests.support.tiers import is_quick
+from tests.support.tiers import is_quick, is_wide
 
 HERE = Path(__file__).parent
 LIVE = HERE / "node"
@@ -111,6 +111,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_quick(item.path):
             item.add_marker(pytest.mark.quick)
+        if is_wide(item.nodeid):
+            item.add_marker(pytest.mark.wide)
         item.add_marker(pytest.mark.xdist_group(_group_of(item)))
 
 

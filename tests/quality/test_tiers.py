@@ -1,8 +1,8 @@
-"""The quick tier has the files that need no search, no kernel and no server, by the imports of each file."""
+"""The tiers: what is quick follows from the imports of a file, and what is wide from a list."""
 
 import pytest
 
-from tests.support.tiers import UNIT, is_quick
+from tests.support.tiers import ROOT, UNIT, WIDE, is_quick
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,16 @@ def test_the_step_functions_are_in_the_quick_tier() -> None:
     """Enough of it, so that a change of a step shows within a minute."""
     assert sum(map(is_quick, UNIT.rglob("test_zab_*.py"))) >= 5
     assert sum(map(is_quick, UNIT.rglob("test_tree_*.py"))) >= 5
+
+
+@pytest.mark.parametrize("start", WIDE)
+def test_the_list_of_wide_tests_names_tests(start: str) -> None:
+    path, _, function = start.partition("::")
+    files = list(ROOT.glob(f"{path}*.py" if not path.endswith((".py", "/")) else path.rstrip("/")))
+    assert files
+    assert all(f"def {function}" in file.read_text("utf-8") for file in files if function)
+
+
+def test_the_gate_runs_the_wide_tests() -> None:
+    second = next(line for line in (ROOT / ".ci/run").read_text("utf-8").splitlines() if "--except-passed" in line)
+    assert '-m "not slow"' in second
