@@ -65,6 +65,11 @@ class Visited:
         return np.uint64(64 - self._bits)
 
     @property
+    def is_packed(self) -> bool:
+        """Whether a slot has five bytes."""
+        return self._packed is not None
+
+    @property
     def nbytes(self) -> int:
         """The bytes of the set, without its stash."""
         return self._size(self._bits)
