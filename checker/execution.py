@@ -121,9 +121,9 @@ def compare_with_symmetry(
     return f"none; a symmetric search of {result.states:,} states in {result.seconds:.0f} s gives {answers}"
 
 
-def run_uninterrupted(job: Job, limits: Limits) -> Exploration:
-    """Explore a job by tables within limits. Raises ModelError, and KeyboardInterrupt if an interrupt ended it."""
-    exploration = run_job(job, limits)
+def run_uninterrupted(job: Job, limits: Limits, engine: EngineName = "tables") -> Exploration:
+    """Explore a job within limits. Raises ModelError, and KeyboardInterrupt if an interrupt ended it."""
+    exploration = run_job(job, limits, engine=engine)
     if exploration.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     return exploration

@@ -13,6 +13,7 @@ NODE = "zk-quorate-node"
 """The distribution of the node alone."""
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "kernels": ("numba>=0.68,<0.69",),
     "proofs": ("z3-solver>=4.13",),
     "fast": ("uvloop>=0.19",),
     "recipes": ("kazoo>=2.10",),

@@ -32,6 +32,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, total_ordering
+from importlib.util import find_spec
 from typing import Self
 
 from checker.engine import Discovery, Exploration, Limits, Move, Row
@@ -55,6 +56,7 @@ from spec.quorum import Sid
 SHARE_OF_MEMORY = 0.4  # of the free memory
 A_SECOND = 2_000_000  # transitions: the work that a processor of 2023 does in about a second
 A_RUN = 0.03  # seconds of work: to build a model, whatever its search costs
+SMALL = 5_000  # states: about two seconds of the plain engine
 LEAST_SECONDS = 0.5  # of work for a run that begins before the budget is used up
 
 
@@ -87,6 +89,7 @@ class RunEnd(Enum):
     MEMORY = "memory"  # the run has filled its share of the free memory
     INIT_LIMIT = "init limit"  # all servers wait, and none looks for a leader: initLimit ends that, not the model
     ELECTIONS = "elections"  # the bound on elections is used up before all servers settle
+    NO_KERNELS = "no kernels"  # the run is large, and numba is not installed
     NO_WORK_LEFT = "no work left"  # the run never began
     IMPOSSIBLE = "impossible"  # no election of the model ends in the first state, or the opening cannot be followed
 
@@ -166,15 +169,27 @@ def worst_result(results: Iterable[RunResult]) -> RunResult | None:
 
 
 class Engine:
-    """Runs questions with the table engine, and compiles its kernels where they are needed first."""
+    """Runs questions: with the plain engine until one is larger than `SMALL`, and from then on with the table engine.
+
+    Kernels take time to compile and to load, and need numba. Many answers need none. Without numba a larger question
+    stays open.
+    """
 
     def __init__(self) -> None:
         self._compiled: set[bool] = set()
+        self._can_compile = find_spec("numba") is not None
 
     def run(self, spec: RunSpec, seconds: float) -> RunResult:
         """Explore a question with at most this number of seconds of work."""
+        job = job_of(spec)
+        if not self._compiled:
+            explored = run_uninterrupted(job, replace(_limits(seconds), states=SMALL), "plain")
+            if explored.stop is not Stop.STATES:
+                return _classified(spec, job, explored)
+            if not self._can_compile:
+                return replace(_classified(spec, job, explored), end=RunEnd.NO_KERNELS)
         if spec.recoverable not in self._compiled:
-            compile_kernels(job_of(spec))
+            compile_kernels(job)
             self._compiled.add(spec.recoverable)
         return run(spec, seconds)
 
@@ -186,8 +201,12 @@ def job_of(spec: RunSpec) -> Job:
 
 def run(spec: RunSpec, seconds: float) -> RunResult:
     """Explore a question with at most this number of seconds of work."""
+    return run_within(spec, _limits(seconds))
+
+
+def _limits(seconds: float) -> Limits:
     work = round(max(seconds, LEAST_SECONDS) * A_SECOND)
-    return run_within(spec, Limits(memory=free_memory(SHARE_OF_MEMORY), work=work))
+    return Limits(memory=free_memory(SHARE_OF_MEMORY), work=work)
 
 
 def not_begun(spec: RunSpec) -> RunResult:

@@ -17,6 +17,7 @@ from checker.rollout.output.by_reconfig import obstacle, safer
 from checker.rollout.output.operator_steps import reverse_stops
 from checker.rollout.output.sentences import (
     HAZARD_NAMES,
+    LARGER,
     WORDS,
     change_of,
     changes,
@@ -32,7 +33,7 @@ from checker.rollout.output.sentences import (
 )
 from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
 from checker.rollout.route_verdict import SAFETY, Order, PlanRoute
-from checker.rollout.runs import SafetyVerdict, worst_result
+from checker.rollout.runs import RunEnd, SafetyVerdict, worst_result
 from checker.rollout.scenarios import CRASHES, Question
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -358,9 +359,11 @@ def _problem(part: PlanRoute, name: str) -> Iterator[str]:
 def _open(part: PlanRoute) -> dict[str, list[str]]:
     """The questions without an answer, in the words of an operator, by reason."""
     reasons: dict[str, list[str]] = {}
+    is_cut = any(result.end is RunEnd.NO_KERNELS for result in part.runs)
+    unfinished = f"the search was not finished: {LARGER}" if is_cut else UNFINISHED
     for claim in part.claims:
         if claim.evidence.outcome is SafetyVerdict.OPEN:
-            because = UNFINISHED if claim.evidence.reason in OF_THE_SEARCH else reason_words(claim.evidence)
+            because = unfinished if claim.evidence.reason in OF_THE_SEARCH else reason_words(claim.evidence)
             reasons.setdefault(because, []).append(DANGERS[claim.question])
     return reasons
 

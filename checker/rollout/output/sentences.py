@@ -23,6 +23,7 @@ from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
 from checker.rollout.route_verdict import LARGEST, Order, PlanRoute
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
+from spec.packages import needed
 from spec.quorum import Sid
 
 REASONS = {
@@ -88,10 +89,12 @@ LOST_WRITES = frozenset({"LeaderLogCompleteness", "AcknowledgedLogCompleteness"}
 LATE = "without a fault, if messages are late"
 
 
+LARGER = str(needed("numba", "a larger run"))
 ENDS = {
     RunEnd.VIOLATION: "a violation",
     RunEnd.WORK: "{0.states:,} states to depth {0.depth}, not all; no violation among them",
     RunEnd.MEMORY: "{0.states:,} states to depth {0.depth}, not all; no violation among them; the memory was used up",
+    RunEnd.NO_KERNELS: f"{{0.states:,}} states, not all; no violation among them; {LARGER}",
     RunEnd.ELECTIONS: "{0.states:,} states within {0.spec.elections} elections; the bound is used up before all settle",
     RunEnd.INIT_LIMIT: "{0.states:,} states, until all servers wait for `initLimit`, which is not explored",
     RunEnd.NO_WORK_LEFT: REASONS[Reason.NO_WORK_LEFT],
@@ -150,7 +153,8 @@ def _seen(runs: Sequence[RunResult]) -> str:
     extent = f"{len(runs)} run{'s' * (len(runs) > 1)}, {states:,} states"
     extent += ", behind one order of the steps before" if any(result.spec.opening for result in runs) else ""
     part = "" if unfinished == len(runs) else f"{unfinished} of the runs "
-    return f"{extent}, {part}not explored to the end" if unfinished else f"{extent}, all explored"
+    reason = f" ({LARGER})" if any(result.end is RunEnd.NO_KERNELS for result in runs) else ""
+    return f"{extent}, {part}not explored to the end{reason}" if unfinished else f"{extent}, all explored"
 
 
 def claim_table(plan: Plan) -> list[str]:
