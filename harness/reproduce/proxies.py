@@ -330,6 +330,8 @@ class Network:
     def shut_down(self) -> None:
         """Close every listener and connection."""
         for listener in self._listeners:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)  # a thread that waits in accept() does not notice close()
             listener.close()
         for link in list(self.links):
             link.drop()
