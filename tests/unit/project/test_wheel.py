@@ -202,7 +202,7 @@ def test_its_planner_judges_the_order_of_the_readme_without_a_solver(installed: 
 
 
 def test_its_planner_answers_without_kernels(installed: Path, tmp_path: Path) -> None:
-    """The order is proved, and the runs about it are small. A larger run, of another way of working, is not finished."""
+    """The order is proved, and the runs about it are small. A larger run, about another way, is not finished."""
     folders = [str(ROOT / "spec" / "scenarios" / "rollouts" / name) for name in ("three", "five")]
     answer = command(installed, tmp_path, "rollout", "--from", folders[0], "--to", folders[1])
     assert answer.returncode == 0, answer.stderr
