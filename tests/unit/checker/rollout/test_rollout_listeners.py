@@ -77,7 +77,7 @@ def test_no_two_servers_of_a_stage_have_one_port_of_a_host(old: dict[int, Place]
     before, after = (files.servers for files in folders)
     if list(occupied(before, after)):
         return
-    for stage in one_at_a_time(*folders):
+    for stage in one_at_a_time(*folders)[0]:
         ids: dict[tuple[str, int], set[int]] = {}
         for state in (stage.old, stage.new):
             for sid, file in state.files.items():

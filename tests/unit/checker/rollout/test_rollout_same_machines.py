@@ -71,13 +71,13 @@ def test_ports_that_change_with_the_names_stay_a_change_of_ports(tmp_path: Path)
     assert stage.title == "{1, 2, 3} to {1, 2, 3} (changes the peer addresses of 1, 2, 3)"
     assert "server.2=zk2:2889:3889\n" in stage.texts["after.cfg"]
     (tmp_path / "again").mkdir()
-    parts = one_at_a_time(*changed(tmp_path / "again", NAMES, moved))
+    parts, _ = one_at_a_time(*changed(tmp_path / "again", NAMES, moved))
     assert [part.readdressed for part in parts] == [(1,), (2,), (3,)]
 
 
 def test_stages_have_both_names_in_their_files_and_one_in_their_runs(tmp_path: Path) -> None:
     five = ADDRESSES | {4: "10.0.0.4:2888:3888", 5: "10.0.0.5:2888:3888"}
-    first, last = one_at_a_time(*changed(tmp_path, NAMES, five))
+    (first, last), _ = one_at_a_time(*changed(tmp_path, NAMES, five))
     assert (first.moved, first.readdressed, first.added, last.added) == ((), (), (4,), (5,))
     assert "server.1=zk1:2888:3888\n" in first.new.texts["step-1.cfg"]
     assert "server.4=10.0.0.4:2888:3888\n" in first.new.texts["step-1.cfg"]
