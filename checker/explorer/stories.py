@@ -18,6 +18,7 @@ Rules of this module:
   where the state differs.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -37,6 +38,9 @@ from spec.variants import Variant
 
 SUFFIX = ".story.yaml"
 LISTED = 8  # captions that an error names
+_WIDE = r"[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
+_STOP = r"[\u3000-\u303f\uff00-\uffef]"
+_FOLD = re.compile(rf"(?<={_WIDE}) (?={_WIDE})|(?<={_STOP}) | (?={_STOP})")
 
 
 class StoryError(CommandError):
@@ -107,8 +111,16 @@ def story_view(story: Story, job: Job) -> dict[str, Json]:
             row = moves[ordinal][1]
             path.append(ordinal)
         _check(place, stop, job, row)
-        stops.append({"path": list(path), "text": msgspec.to_builtins(stop.text)})
-    return {"title": msgspec.to_builtins(story.title), "stops": stops}
+        stops.append({"path": list(path), "text": _joined(stop.text)})
+    return {"title": _joined(story.title), "stops": stops}
+
+
+def _joined(words: Words) -> dict[str, Json]:
+    """The texts for the page. Where YAML folds a line between two Chinese characters, no space is left.
+
+    A space between Chinese and Latin text stays.
+    """
+    return {"en": words.en, "zh": _FOLD.sub("", words.zh)}
 
 
 def _check(place: str, stop: StoryStop, job: Job, row: Row) -> None:

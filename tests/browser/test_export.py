@@ -5,6 +5,7 @@ The fixture `reader` fails a test whose page asks any host for anything, or writ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +59,9 @@ def told(page: Page, story: Any, number: int, language: str = "en") -> None:
     """Wait until the page tells a stop of a story and shows its state."""
     stop = story["stops"][number]
     page.locator("#told", has_text=stop["text"][language]).wait_for()
-    page.locator("#state-title", has_text=f"after step {len(stop['path'])}").wait_for()
+    step = len(stop["path"])
+    title = {"en": f"The state after step {step}", "zh": f"第 {step} 步之后的状态"}[language]
+    page.locator("#state-title", has_text=title).wait_for()
 
 
 def test_a_story_is_read_with_the_keyboard_alone_in_both_languages(reader: Page, stories: list[Any]) -> None:
@@ -79,7 +82,8 @@ def test_a_story_is_read_with_the_keyboard_alone_in_both_languages(reader: Page,
     assert reader.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     reader.keyboard.press("Enter")
     told(reader, second, len(second["stops"]) - 2, "zh")
-    assert reader.locator("#run-title").inner_text() == "到目前为止的运行"
+    assert reader.locator("#run-title").inner_text() == "到目前为止的执行过程"
+    assert reader.evaluate("document.documentElement.lang") == "zh"
     reader.keyboard.press("ArrowRight")
     told(reader, second, len(second["stops"]) - 1, "zh")
     reader.reload()
@@ -140,6 +144,43 @@ def test_a_phone_shows_each_stop_without_scrolling_to_the_side(reader: Page, sto
             reader.locator("#following").click()
         reader.locator("#language").click()
         reader.select_option("#jobs", index=0)
+
+
+OWN_TEXTS = """() => [
+  ...[...document.querySelectorAll("h2, main label > span, #truths .word, #held, #keys dd, button:not(.move)")]
+    .filter((each) => !each.closest("[lang=en], #message")).map((each) => each.textContent),
+  ...["title", "placeholder", "aria-label"].flatMap((name) =>
+    [...document.querySelectorAll(`:is(button, input, #picture)[${name}]:not(.close)`)]
+      .map((each) => each.getAttribute(name))),
+]"""
+
+
+def test_the_texts_of_the_page_follow_the_language_of_the_story(reader: Page) -> None:
+    english = reader.evaluate(OWN_TEXTS)
+    reader.locator("#language").click()
+    reader.locator("#state-title", has_text="第 0 步之后的状态").wait_for()
+    chinese = reader.evaluate(OWN_TEXTS)
+    assert reader.evaluate("document.documentElement.lang") == "zh"
+    assert [text for text in chinese if text and not re.search("[\u4e00-\u9fff]", text)] == []
+    assert reader.locator("button.move .caption").inner_text() == "the operator stops server.2"
+    reader.locator("#language").click()
+    reader.locator("#state-title", has_text="after step 0").wait_for()
+    assert reader.evaluate(OWN_TEXTS) == english
+    assert reader.evaluate("document.documentElement.lang") == "en"
+
+
+ABOVE = """() => document.querySelector("#picture > svg .lane rect").getBoundingClientRect().top
+  - document.querySelector("#picture").getBoundingClientRect().top"""
+
+
+def test_the_first_picture_begins_with_its_lanes_and_the_names_of_properties_are_whole(reader: Page) -> None:
+    for width in (1280, 390):
+        reader.set_viewport_size({"width": width, "height": 844})
+        reader.wait_for_function(f"(({ABOVE})()) >= 0 && (({ABOVE})()) < 20")
+        split = "[...document.querySelectorAll('#truths .name')].map((each) => each.firstChild).filter((name) => {"
+        split += "const range = document.createRange(); range.selectNode(name);"
+        split += "return /^\\w+$/.test(name.data) && range.getClientRects().length > 1; }).map((name) => name.data)"
+        assert reader.evaluate(split) == []
 
 
 def test_words_can_be_read_on_light_and_on_dark(reader: Page) -> None:

@@ -3,6 +3,7 @@ import * as api from "./api.js";
 import { byId, copy, make, tell } from "./dom.js";
 import { closeMenu, offerFiles, takeFiles } from "./files.js";
 import { Finder } from "./find.js";
+import { said } from "./language.js";
 import { Moves } from "./moves.js";
 import { showRun, showTruths, stepOf } from "./run.js";
 import { ask } from "./server.js";
@@ -27,6 +28,7 @@ function show(view) {
   const job = jobs.get(view.job);
   if (!job) return;
   tell("");
+  story.speakFor(job);
   if (job !== shown) showJob(job);
   showRun(view, walk.ahead.length);
   showTruths(view, job.properties);
@@ -146,7 +148,7 @@ async function begin() {
   byId("back").addEventListener("click", () => walk.back());
   byId("forward").addEventListener("click", () => walk.forward());
   byId("reset").addEventListener("click", () => walk.backTo(0));
-  byId("copy").addEventListener("click", () => copy(location.href, byId("copy")));
+  byId("copy").addEventListener("click", () => copy(location.href, byId("copy"), said("Copied", "已复制")));
   byId("help").addEventListener("click", () => byId("keys").showModal());
   byId("jobs").addEventListener("change", () => openStart(byId("jobs").value));
   byId("picture").addEventListener("click", (event) => {

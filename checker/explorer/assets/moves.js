@@ -1,13 +1,14 @@
 /** What can happen next: a list of moves in groups, to filter, to look at, and to take. */
 import { byId, counted, make } from "./dom.js";
+import { said } from "./language.js";
 
 /** @typedef {import("./api.js").Move} Move */
 
 /** How a truth to which a move leads is told. */
 const TURNS = {
-  fails: (name) => ["bad", `✗ ${name} fails`],
-  witnessed: (name) => ["good", `★ ${name} is witnessed`],
-  reached: (name) => ["good", `● ${name} has its goal`],
+  fails: (name) => ["bad", said(`✗ ${name} fails`, `✗ ${name} 不成立`)],
+  witnessed: (name) => ["good", said(`★ ${name} is witnessed`, `★ ${name} 已见证`)],
+  reached: (name) => ["good", said(`● ${name} has its goal`, `● ${name} 达到目标`)],
 };
 
 export class Moves {
@@ -52,8 +53,9 @@ export class Moves {
   draw() {
     const words = this.filter.value.trim().toLocaleLowerCase();
     const shown = this.moves.filter((move) => textOf(move).includes(words));
-    const all = counted(this.moves.length, "move");
-    byId("count").textContent = words ? `${shown.length} of ${all}` : all;
+    const [some, all] = [shown.length, this.moves.length];
+    const count = said(counted(all, "move"), `${all} 种`);
+    byId("count").textContent = words ? said(`${some} of ${count}`, `${count}中的 ${some} 种`) : count;
     /** @type {Map<string, Move[]>} */
     const groups = new Map();
     for (const move of shown) {
@@ -70,7 +72,9 @@ export class Moves {
         ),
       ),
     );
-    const none = this.moves.length ? "No move has these words." : "Nothing can happen any more: the run ends here.";
+    const none = this.moves.length
+      ? said("No move has these words.", "没有哪一步含有这些文字。")
+      : said("Nothing can happen any more: the run ends here.", "不会再发生任何事：执行过程到此结束。");
     if (!shown.length) this.list.append(make("p", { class: "end" }, none));
     this.choose(this.buttons()[0] ?? null);
   }
@@ -138,10 +142,10 @@ export class Moves {
 function hintsOf(move, again) {
   /** @type {[string, string][]} */
   const hints = move.turns.map(({ property, truth }) => TURNS[truth](property));
-  if (move.back_to !== null) hints.push(["plain", `↺ as after step ${move.back_to}`]);
-  else if (!move.changes.length && !move.drawn.length) hints.push(["plain", "changes nothing that is shown"]);
-  if (move.last) hints.push(["plain", "■ nothing can happen after it"]);
-  if (move.ordinal === again) hints.push(["plain", "→ forward"]);
+  if (move.back_to !== null) hints.push(["plain", said(`↺ as after step ${move.back_to}`, `↺ 同第 ${move.back_to} 步之后`)]);
+  else if (!move.changes.length && !move.drawn.length) hints.push(["plain", said("changes nothing that is shown", "图中不变")]);
+  if (move.last) hints.push(["plain", said("■ nothing can happen after it", "■ 之后不会再发生任何事")]);
+  if (move.ordinal === again) hints.push(["plain", said("→ forward", "→ 前进")]);
   return hints;
 }
 

@@ -1,20 +1,21 @@
 /** The run so far: the picture that every trace has, what it ends in, and each property at its end. */
 import { byId, counted, make } from "./dom.js";
+import { said } from "./language.js";
 
 /** @typedef {import("./api.js").View} View */
 /** @typedef {import("./api.js").Finding} Finding */
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** The words and the sign of each truth; the signs are those of the picture. */
+/** The sign of each truth, which is that of the picture, and its words in English and in Chinese. */
 const TRUTHS = {
-  holds: ["✓", "holds"],
-  fails: ["✗", "fails"],
-  trivial: ["·", "says nothing here"],
-  witnessed: ["★", "witnessed"],
-  "not witnessed": ["–", "not witnessed"],
-  reached: ["●", "has its goal"],
-  open: ["○", "wants its goal"],
+  holds: ["✓", "holds", "成立"],
+  fails: ["✗", "fails", "不成立"],
+  trivial: ["·", "says nothing here", "此处无从判断"],
+  witnessed: ["★", "witnessed", "已见证"],
+  "not witnessed": ["–", "not witnessed", "未见证"],
+  reached: ["●", "has its goal", "达到目标"],
+  open: ["○", "wants its goal", "目标未达到"],
 };
 
 /**
@@ -23,8 +24,8 @@ const TRUTHS = {
  */
 export function showRun(view, ahead) {
   const steps = view.path.length;
-  const place = steps ? counted(steps, "move") : "the first state";
-  byId("place").textContent = ahead ? `${place}, ${ahead} more forward` : place;
+  const place = steps ? said(counted(steps, "move"), `${steps} 步`) : said("the first state", "初始状态");
+  byId("place").textContent = ahead ? said(`${place}, ${ahead} more forward`, `${place}，还可前进 ${ahead} 步`) : place;
   byId("findings").replaceChildren(...view.findings.map(banner));
   showPicture(view.picture);
 }
@@ -38,9 +39,23 @@ function showPicture(svg) {
   const heads = headsOf(picture, width);
   heads.style.minWidth = picture.style.minWidth = `${width}px`; // its letters have 12 px at this width
   place.replaceChildren(heads, picture);
-  place.scrollTop = place.scrollHeight;
   place.onscroll = () => showHeads(place, heads, picture);
+  showEnd();
   place.onscroll();
+}
+
+/**
+ * Bring the end of the run into sight. Above the names of the lanes there are only those of the properties, upright: the
+ * panel has no room for them, and they are found by scrolling up.
+ */
+function showEnd() {
+  const place = byId("picture");
+  const [heads, picture] = place.children;
+  if (!picture) return;
+  const { width, height } = picture.getBoundingClientRect();
+  const above = (Number(heads.dataset.top) - 3) * (width / Number(picture.getAttribute("width")));
+  place.style.setProperty("--drawn", `${Math.ceil(height - above)}px`);
+  place.scrollTop = place.scrollHeight;
 }
 
 /**
@@ -74,7 +89,7 @@ function showHeads(place, heads, picture) {
 }
 
 /** The end of the run stays in sight when the window changes its size. */
-new ResizeObserver(() => byId("picture").scrollTo({ top: byId("picture").scrollHeight })).observe(byId("picture"));
+new ResizeObserver(showEnd).observe(byId("picture"));
 
 /**
  * Which step of the picture an event is about; -1 if it is about none.
@@ -124,13 +139,13 @@ export function showTruths(view, properties) {
     ...failingFirst(view.properties).map((each) => {
       const ended = toldAbove.get(each.name);
       const never = Boolean(ended && each.truth === "open"); // the state is not wrong by itself, the run is
-      const [sign, word] = never ? ["✗", "never on this run"] : TRUTHS[each.truth] ?? ["?", each.truth];
+      const [sign, ...words] = never ? ["✗", "never on this run", "这个执行过程中永不达到"] : TRUTHS[each.truth] ?? ["?", each.truth, each.truth];
       return make(
         "li",
         { class: `truth-${never ? "fails" : each.truth.replaceAll(" ", "-")}`, title: meanings.get(each.name) ?? "" },
         make("span", { class: "sign", "aria-hidden": "true" }, sign),
         make("span", { class: "name" }, each.name, make("small", {}, ` ${each.kind}`)),
-        make("span", { class: "word" }, word),
+        make("span", { class: "word" }, said(words[0], words[1])),
         each.clause && !ended ? make("p", {}, told(each.clause, each.values ?? [])) : null,
       );
     }),

@@ -1,5 +1,6 @@
 /** The state at the end of the walk: a card for each lane, with what the last step changed, or what a move would. */
 import { byId, make } from "./dom.js";
+import { said } from "./language.js";
 
 /** @typedef {import("./api.js").Lane} Lane */
 /** @typedef {import("./api.js").Move} Move */
@@ -11,7 +12,9 @@ import { byId, make } from "./dom.js";
  * @param {Move | null} move  what would change is shown of it
  */
 export function showState(lanes, step, move) {
-  byId("state-title").textContent = move ? "What it would change:" : `The state after step ${step}`;
+  byId("state-title").textContent = move
+    ? said("What it would change:", "这一步会改变：")
+    : said(`The state after step ${step}`, `第 ${step} 步之后的状态`);
   byId("preview").textContent = move ? move.caption : "";
   byId("state").classList.toggle("previewing", Boolean(move));
   const changes = move?.changes ?? [];
@@ -57,7 +60,7 @@ function card(lane, changes, previewed) {
  * @param {string | null} after
  */
 function row(name, kind, before, after) {
-  const value = after === null ? make("em", {}, "gone") : kind === "would" ? make("ins", {}, after) : after;
+  const value = after === null ? make("em", {}, said("gone", "已消失")) : kind === "would" ? make("ins", {}, after) : after;
   return make(
     "div",
     { class: kind },
@@ -72,7 +75,7 @@ function traffic(drawn) {
   return make(
     "article",
     { class: "lane touched traffic" },
-    make("h3", {}, "messages"),
+    make("h3", {}, said("messages", "消息")),
     make("ul", {}, ...drawn.map((text) => make("li", {}, text))),
   );
 }

@@ -3,6 +3,7 @@
  * so links, reloading and the browser's own back need nothing else. The language is that of the browser until another is chosen.
  */
 import { byId } from "./dom.js";
+import { language, speak } from "./language.js";
 
 /** @typedef {import("./api.js").Job} Job */
 
@@ -28,8 +29,8 @@ export class Story {
     this.jobs = jobs;
     /** @type {Job | null} */
     this.job = null;
-    /** @type {"en" | "zh"} */
-    this.language = kept() ?? (navigator.language.startsWith("zh") ? "zh" : "en");
+    /** @type {import("./language.js").Language} */
+    this.chosen = kept() ?? (navigator.language.startsWith("zh") ? "zh" : "en");
     byId("previous").addEventListener("click", () => this.previous());
     byId("following").addEventListener("click", () => this.next());
     byId("language").addEventListener("click", () => this.turn());
@@ -37,7 +38,15 @@ export class Story {
 
   /** @param {Job} job  one with a story */
   titleOf(job) {
-    return job.story.title[this.language];
+    return job.story.title[this.chosen];
+  }
+
+  /**
+   * Give the page the language that was chosen, if the run has a story: without one there is no button to choose.
+   * @param {Job} job
+   */
+  speakFor(job) {
+    speak(job.story ? this.chosen : "en");
   }
 
   /** @param {import("./api.js").View} view
@@ -50,19 +59,17 @@ export class Story {
     const passed = stops.filter((stop) => stop.path.every((ordinal, place) => ordinal === view.path[place])).length;
     this.place = Math.max(0, passed - 1);
     this.left = stops[this.place].path.length !== view.path.length;
-    const words = TOLD[this.language];
-    byId("story").lang = this.language;
-    byId("story-title").textContent = job.story.title[this.language];
+    const words = TOLD[language()];
+    byId("story-title").textContent = this.titleOf(job);
     byId("stop").textContent = words.stop(this.place + 1, stops.length);
-    byId("told").textContent = stops[this.place].text[this.language];
+    byId("told").textContent = stops[this.place].text[language()];
     byId("left").hidden = !this.left;
     byId("previous").disabled = !this.place && !this.left;
     const other = this.place + 1 < stops.length ? null : this.after();
     byId("following").textContent = other ? words.story(this.titleOf(other)) : words.next;
     byId("following").disabled = this.place + 1 === stops.length && !other;
-    byId("language").textContent = NAMES[this.language === "en" ? "zh" : "en"];
-    byId("language").lang = this.language === "en" ? "zh" : "en";
-    this.label();
+    byId("language").lang = language() === "en" ? "zh" : "en";
+    byId("language").textContent = NAMES[byId("language").lang];
   }
 
   /** The run with a story after this one. */
@@ -84,22 +91,13 @@ export class Story {
   }
 
   turn() {
-    this.language = this.language === "en" ? "zh" : "en";
-    keep(this.language);
+    this.chosen = this.chosen === "en" ? "zh" : "en";
+    keep(this.chosen);
     for (const option of byId("jobs").options) {
       const job = this.jobs.get(option.value);
       if (job.story) option.textContent = this.titleOf(job);
     }
-    this.show(this.walk.view, this.job);
-  }
-
-  /** The fixed words of the page in the language of the story; the words of the model are English. */
-  label() {
-    for (const element of document.querySelectorAll("[data-zh]")) {
-      element.dataset.en ??= element.textContent;
-      element.textContent = element.dataset[this.language];
-      element.lang = this.language;
-    }
+    this.walk.show(this.walk.view);
   }
 }
 

@@ -52,17 +52,19 @@ export function copyButton(text, label, word = "Copy") {
 /**
  * @param {string} text
  * @param {HTMLElement} button  it says for a moment that the text is copied
+ * @param {string} [done]
  */
-export async function copy(text, button) {
+export async function copy(text, button, done = "Copied") {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     tell(`The browser does not let this page copy. Copy it from here: ${text}`);
     return;
   }
-  button.dataset.name ??= button.textContent;
-  button.textContent = "Copied";
-  setTimeout(() => { button.textContent = button.dataset.name; }, 2000);
+  if (button.textContent === done) return;
+  const name = button.textContent;
+  button.textContent = done;
+  setTimeout(() => { if (button.textContent === done) button.textContent = name; }, 2000);
 }
 
 /**

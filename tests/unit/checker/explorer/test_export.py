@@ -101,7 +101,7 @@ def test_the_local_page_has_the_story_too() -> None:
 
 def story(**last: Json) -> Story:
     words = {"en": "words", "zh": "文字"}
-    stops = [{"text": words}, {"text": words, "moves": ["the operator stops server.2"], **last}]
+    stops = [{"text": words}, {"text": words, "moves": ["the operator stops server.2"]} | last]
     return msgspec.convert({"scenario": "", "title": words, "stops": stops}, Story)
 
 
@@ -123,6 +123,19 @@ def test_a_story_that_its_scenario_does_not_bear_out_is_refused_with_the_reason(
     assert story_view(story(), job("r10-wrong-order"))["stops"][1]["path"] == [0]
     with pytest.raises(StoryError, match=re.escape(why)):
         story_view(story(**last), job("r10-wrong-order"))
+
+
+def test_folded_lines_of_chinese_are_joined_without_a_space_and_those_of_english_with_one() -> None:
+    words = {"en": "One, two.", "zh": "三台。 两台 过半， 3 号 Leader 在 16 次中，“server.2 joins server.3”"}
+    view = story_view(story(text=words), job("r10-wrong-order"))
+    joined = "三台。两台过半，3 号 Leader 在 16 次中，“server.2 joins server.3”"
+    assert view["stops"][1]["text"] == {"en": "One, two.", "zh": joined}
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
+def test_no_chinese_text_of_a_story_has_a_space_after_its_punctuation(path: Path) -> None:
+    texts = [stop["text"]["zh"] for stop in load_any(path)[2]["stops"]]
+    assert [text for text in texts if re.search("[，。；：、？）] | [，。；：、？（]", text)] == []
 
 
 @pytest.mark.parametrize(
