@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from checker.command import Command, release, say, seconds, unread_output_discarded
 from checker.source import STARTED
 from spec.quorum import Sid
-from spec.text import LONG, between, integers, required_integer
+from spec.text import LONG, between, integer, integers, required_integer
 
 if TYPE_CHECKING:
     from checker.rollout import PlanRequest
@@ -148,10 +148,10 @@ def sids(text: str) -> tuple[Sid, ...]:
 
 
 def _sid(text: str) -> Sid:
-    ids = sids(text)
-    if len(ids) > 1:
-        raise argparse.ArgumentTypeError(f"{text!r} are several servers; name the one that leads")
-    return ids[0]
+    sid = integer(text.strip(), 0, LONG[1])
+    if sid is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the id of one server; write a number, such as 2")
+    return sid
 
 
 def _disk(text: str) -> tuple[Sid, DiskHazard]:

@@ -195,6 +195,8 @@ def doubts(situation: Situation) -> Doubts:
 
 def _electorate(situation: Situation) -> tuple[View | None, str]:
     """The view of every next election; or None, and the reason why it is not known."""
+    if situation.common_view is None and len(situation.views) < 2:
+        return None, "the files of one server alone do not show who votes"
     if situation.common_view is None or situation.deviants:
         return None, "the servers do not agree on who votes"
     if any(server.next_view is not None for server in situation.servers):

@@ -72,8 +72,8 @@ def wrong_myid(situation: Situation, _: Doubts) -> Iterator[Cause]:
                     f" server is new, add `server.{myid}` by a roll-out that is checked (`{called('rollout')}`).",
                     edits=_former_id(situation, server),
                 ),
-                NextStep(StepKind.START, (myid,), f"Start the server of {on_a_line(server.place)} with its new id."),
-                check((myid,), "it serves under its new id"),
+                NextStep(StepKind.START, (myid,), f"Start the server of {on_a_line(server.place)} with that id."),
+                check((myid,), "it serves under that id"),
             ),
             ("Do not take the id of a server that has run elsewhere: what it has acknowledged is not on this disk.",),
         )
@@ -126,8 +126,8 @@ def ids_renamed(situation: Situation, _: Doubts) -> Iterator[Cause]:
             NextStep(StepKind.START, sids, "Start them one after the other, and go on when the last one serves."),
             check(sids, "each of them serves under its former id"),
         ),
-        ("Do not let them vote under the new ids: their acknowledgements and accepted epochs belong to the former"
-         " ones.",),
+        ("Do not let them vote under the ids that are in myid now: their acknowledgements and accepted epochs belong to"
+         " the former ones.",),
     )  # fmt: skip
 
 

@@ -42,11 +42,13 @@ Administrator's Guide, "Upgrading existing nonTLS cluster with no downtime".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import combinations, product
 from typing import NamedTuple
 
+from checker.printable import similar
 from checker.rollout.inputs.folders import ServerFiles, addresses_of, settings
 from spec.config.ensemble import shared_addresses
 from spec.config.problems import Problem
@@ -217,7 +219,11 @@ def effect_of(key: str, value: str | None) -> KeyEffect:
         return KeyEffect(Effect.DURABILITY, _EMPTY) if trusting else KeyEffect(Effect.LOCAL)
     *heads, _ = parts = key.split(".")
     names = (key, *(".".join(parts[:number]) + "." for number in range(len(heads), 0, -1)))
-    return next((_KNOWN[name] for name in names if name in _KNOWN), KeyEffect(Effect.UNKNOWN, _STRANGE))
+    known = next((_KNOWN[name] for name in names if name in _KNOWN), None)
+    if known is None:
+        close = similar(re.sub("[0-9]+", "N", key), (*_KNOWN, "server.N", "group.N", "weight.N"))
+        return KeyEffect(Effect.UNKNOWN, f"did you mean {close}? Otherwise {_STRANGE}" if close else _STRANGE)
+    return known
 
 
 ADMIN, CLIENT, SECURE = "admin.serverPort", "clientPort", "secureClientPort"

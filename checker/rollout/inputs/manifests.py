@@ -97,7 +97,7 @@ def read_manifests(documents: list[YamlValue], path: str) -> Folder:
             raise workload.value.error(problem, COPY_FROM_POD)
     if not workloads:
         kinds = ", ".join(dict.fromkeys(kind for document in documents if (kind := kind_of(document)))) or "nothing"
-        problem = f"there is no StatefulSet of ZooKeeper in it, only {kinds}"
+        problem = f"nothing in it ({kinds}) has a container with an image, a command or variables of ZooKeeper"
         raise input_error(path, problem, "give the StatefulSet, and the ConfigMap with its zoo.cfg if it has one")
     if len(workloads) == 1 and workloads[0].kind == "StatefulSet":
         return _of_stateful_set(workloads[0], maps, path)

@@ -375,8 +375,10 @@ def _instead(plan: Plan) -> list[str]:
         return [*lines, "No order that was tried is safe."]
     parts = one_at_a_time(request.old, request.new)[0] if request.now is None else ()
     stages = "; then ".join(changes(part) for part in parts)
-    lines += [f"One server at a time, the leader last in each stage: {stages}.", ""] if parts else []
-    return [*lines, f"{code(command)}, without `--order`, {'judges each stage' if parts else 'tries other orders'}."]
+    lines += [f"{code(command)}, without `--order`, looks for a safe order, or for safe stages."]
+    return (
+        [*lines, "", f"One server at a time the stages are: {stages}, each with the leader last."] if parts else lines
+    )
 
 
 # A failed step.

@@ -73,6 +73,12 @@ class ServerQuestion:
 
 
 AT_PORT = ServerQuestion("serves", 'echo srvr | nc "$1" "$2"')
+NO_CLIENTS = ServerQuestion(
+    "serves_clients",
+    AT_PORT.asks,
+    assumes="**A file has neither a `clientPort` nor a client address**: its server listens for no client, and the wait"
+    " has no end. Add `clientPort` to the file.",
+)
 BY_SSH = ServerQuestion("serves_by_ssh", 'ssh "$1" "echo srvr | nc 127.0.0.1 $2"')
 TLS = 'echo srvr | openssl s_client -quiet {}-connect "$1:$2" 2>/dev/null'
 NO_PORT = "There is no `clientPort`, so the wait asks the"
@@ -88,13 +94,16 @@ class Wait:
 
 def wait_of(new: ConfigState, sid: Sid) -> Wait:
     """The wait for a server with its new file."""
-    client, hosts = new.servers[sid].config.client, sorted(new.hosts(sid) - WILDCARDS)
-    host, values = quote(hosts[0]) if hosts else "HOST", settings(new.servers[sid])
+    files, hosts = new.servers[sid], sorted(new.hosts(sid) - WILDCARDS)
+    client, values = next(iter(files.clients), None), settings(files)
+    host = quote(hosts[0]) if hosts else "HOST"
     port = USUAL_PORT if client is None else str(client.port)
     question, place = AT_PORT, [host, port]
     if client is None and "secureClientPort" in values:
         question, port = _secure(values, host)
         place = [host, port]
+    elif client is None and files.states("clientPort"):
+        question = NO_CLIENTS
     if pod := POD.fullmatch(host):
         question, place = _in_pod(question, port, pod[1], pod[3]), [pod[2]]
     elif client is not None and is_loopback(client.host) and not is_loopback(host):
@@ -120,7 +129,7 @@ def _secure(values: Mapping[str, str], host: str) -> tuple[ServerQuestion, str]:
 def _in_pod(question: ServerQuestion, port: str, stem: str, namespace: str | None) -> ServerQuestion:
     """The question in a pod of a StatefulSet, whose argument is the ordinal. `srvr` needs no program but bash."""
     asks = f"exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; cat <&3"
-    if question is not AT_PORT:
+    if question.asks != AT_PORT.asks:
         asks = question.asks.replace('"', "").replace("$1", "127.0.0.1").replace("$2", port)
     name = f"{question.name}_{stem.replace('-', '_')}{'' if port == USUAL_PORT else f'_{port}'}"
     pod = f'kubectl exec{f" -n {namespace}" if namespace else ""} "{stem}-$1" -- bash -c "{asks}"'

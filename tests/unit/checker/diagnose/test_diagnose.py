@@ -394,7 +394,7 @@ def test_what_a_restore_undid_is_not_called_kept(tmp_path: Path) -> None:
 def test_one_disk_of_three_alone_says_nothing_for_certain(incident: Incident) -> None:
     folder = incident("observer-becomes-voter")
     answer = diagnosed(folder / "3")
-    assert answer.doubts.unanswered == "the servers do not agree on who votes"
+    assert answer.doubts.unanswered == "the files of one server alone do not show who votes"
     assert any("zoo.cfg files of all servers" in line for line in text_lines(answer))
 
 
