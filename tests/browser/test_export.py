@@ -169,6 +169,23 @@ def test_the_texts_of_the_page_follow_the_language_of_the_story(reader: Page) ->
     assert reader.evaluate("document.documentElement.lang") == "en"
 
 
+OVERLAPS = """() => {
+  const labels = [...document.querySelectorAll("#picture > svg text.label")]
+    .map((each) => [each.lastChild.textContent, each.getBBox()]);
+  return labels.flatMap(([one, a], place) => labels.slice(place + 1)
+    .filter(([, b]) => a.x < b.x + b.width && b.x < a.x + a.width && Math.abs(a.y - b.y) < 10)
+    .map(([other]) => [one, other]));
+}"""
+
+
+def test_no_label_of_a_message_lies_on_another_one_in_the_first_story(reader: Page, stories: list[Any]) -> None:
+    """A message to a server that is down stays under way, beside the label of one that was lost."""
+    for number in range(len(stories[0][2]["stops"])):
+        told(reader, stories[0][2], number)
+        assert reader.evaluate(OVERLAPS) == []
+        reader.keyboard.press("ArrowRight")
+
+
 ABOVE = """() => document.querySelector("#picture > svg .lane rect").getBoundingClientRect().top
   - document.querySelector("#picture").getBoundingClientRect().top"""
 

@@ -297,8 +297,11 @@ class PictureLayout:
         )
 
     def _ends(self, top: float, ending: list[MessageLife]) -> tuple[dict[int, float], dict[str, float]]:
-        """The heights of the ends of messages, from `top` down, and of the sendings of their receivers."""
-        heights, sends = {}, {}
+        """The heights of the ends of messages, from `top` down, and of the sendings of their receivers.
+
+        A sending is below every label beside its lane: the label of a message that stays under way begins there.
+        """
+        heights = {}
         slots: Counter[str | int] = Counter()
         for message in ending:
             place = self.lanes.index(message.receiver)
@@ -306,8 +309,8 @@ class PictureLayout:
             slot = max(slots[message.receiver], slots[gap])
             slots[message.receiver] = slots[gap] = slot + 1
             heights[message.number] = top + SLOT * slot
-            sends[message.receiver] = top + SLOT * (slot + 1) + 4
-        return heights, sends
+        beside = {lane: (lane, place - 1, place) for place, lane in enumerate(self.lanes) if slots[lane]}
+        return heights, {lane: top + SLOT * max(slots[key] for key in keys) + 4 for lane, keys in beside.items()}
 
     def _blocks(self, step: TraceStep, lane: str, top: float) -> Iterator[LaneBox]:
         """The boxes of a lane, from the top down."""

@@ -241,17 +241,19 @@ class Layout {
     return { step, top, height: most(low, words, top + 24) + 7 - top, caption, remarks, ends, bands, blocks, sends };
   }
 
-  /** The heights of the ends of messages, from `top` down, and of the sendings of their receivers. */
+  /** The heights of the ends of messages, from `top` down, and of the sendings of their receivers, below labels beside. */
   ends(top, ending) {
     const [ends, sends, slots] = [new Map(), new Map(), new Map()];
+    const taken = (key) => slots.get(key) ?? 0;
     for (const message of ending) {
       const place = this.lanes.indexOf(message.receiver);
       const gap = this.lanes.indexOf(message.sender) <= place ? place - 1 : place;
-      const slot = most(slots.get(message.receiver) ?? 0, slots.get(gap) ?? 0);
+      const slot = most(taken(message.receiver), taken(gap));
       slots.set(message.receiver, slot + 1).set(gap, slot + 1);
       ends.set(message.number, top + SLOT * slot);
-      sends.set(message.receiver, top + SLOT * (slot + 1) + 4);
     }
+    for (const [place, lane] of this.lanes.entries())
+      if (taken(lane)) sends.set(lane, top + SLOT * most(...[lane, place - 1, place].map(taken)) + 4);
     return [ends, sends];
   }
 
