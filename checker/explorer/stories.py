@@ -13,8 +13,8 @@ A story is a file `NAME.story.yaml`:
 
 Rules of this module:
 
-- Moves are captions, so that a story survives another order of the moves. A stop goes on where the one before it ends.
-- `properties` and `state` are what the text of a stop relies on. A story is refused where a caption is not possible, or
+- Moves are captions, so that a story survives another order of the moves. A stop begins at the end of the stop before.
+- The text of a stop relies on `properties` and `state`. A story is refused where a caption is not possible, or
   where the state differs.
 """
 
@@ -57,7 +57,7 @@ class Words(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class StoryStop(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The moves from the stop before, what then holds, and the text."""
+    """The moves from the stop before, the facts after them, and the text."""
 
     text: Words
     moves: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ def _joined(words: Words) -> dict[str, Json]:
 
 
 def _check(place: str, stop: StoryStop, job: Job, row: Row) -> None:
-    """Raises StoryError where the state is not what the stop states."""
+    """Raises StoryError where the state differs from the stop."""
     actual = {name: truth.value for name, truth in truths(job.model, row).items()}
     _compare(f"{place}: properties", stop.properties, actual)
     lanes = {lane: {name: show(value) for name, value in fields.items()} for lane, fields in lanes_of(job, row).items()}
