@@ -187,7 +187,8 @@ class Engine:
             if explored.stop is not Stop.STATES:
                 return _classified(spec, job, explored)
             if not self._can_compile:
-                return replace(_classified(spec, job, explored), end=RunEnd.NO_KERNELS)
+                result = _classified(spec, job, explored)
+                return result if result.found else replace(result, end=RunEnd.NO_KERNELS)
         if spec.recoverable not in self._compiled:
             compile_kernels(job)
             self._compiled.add(spec.recoverable)
