@@ -258,7 +258,7 @@ def test_an_interrupted_roll_out_has_a_third_set_of_files() -> None:
 @pytest.mark.parametrize(
     ("options", "field", "why"),
     [
-        ({"leader": "two"}, "leader", "'two' is not a list of server ids"),
+        ({"leader": "two"}, "leader", "'two' is not the id of one server"),
         ({"leader": "9"}, "leader", "server 9 cannot lead at first"),
         ({"how": "fast"}, "how", "invalid choice: 'fast'"),
         ({"how": "stop-all", "order": "4,1,2,3"}, "how", "fixes its order"),
