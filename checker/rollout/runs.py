@@ -192,7 +192,7 @@ class Engine:
         if spec.recoverable not in self._compiled:
             compile_kernels(job)
             self._compiled.add(spec.recoverable)
-        return run(spec, seconds)
+        return _classified(spec, job, run_uninterrupted(job, _limits(seconds)))
 
 
 def job_of(spec: RunSpec) -> Job:
