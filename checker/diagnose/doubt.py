@@ -242,7 +242,7 @@ def _have_all(piece: Piece, disks: Sequence[ComparedDisk]) -> bool:
 
 def _served(situation: Situation) -> Mapping[Sid, int]:
     """The zxid up to which each server of a leader with a quorum serves: a copy of its disk may be older."""
-    if not situation.has_quorum or len(situation.leaders) != 1:
+    if not situation.has_one_quorum:
         return {}
     answers = {sid: situation.by_sid[sid].answers for sid in situation.serving}
     return {sid: answer.zxid for sid, answer in answers.items() if answer is not None and answer.zxid is not None}

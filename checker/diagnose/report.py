@@ -43,7 +43,7 @@ class Diagnosis:
         """0: all that was asked serves with a quorum, and no cause was found; 1: a cause is named; 20: not known."""
         if self.causes:
             return ExitCode.UNEXPECTED
-        return ExitCode.INCOMPLETE if self.outside or not self.situation.has_quorum else ExitCode.PASSED
+        return ExitCode.INCOMPLETE if self.outside or not self.situation.has_one_quorum else ExitCode.PASSED
 
     @property
     def outside(self) -> tuple[ServerEvidence, ...]:
@@ -118,7 +118,7 @@ def _service(situation: Situation) -> str:
         if leader not in situation.leaders
     ]
     quorum = {True: "There is a quorum.", False: "There is no quorum.", None: "Whether there is a quorum is not known."}
-    verdict = quorum[situation.has_quorum] if len(situation.leaders) < 2 else "More than one leader may have a quorum."
+    verdict = quorum[situation.has_one_quorum] if len(situation.leaders) < 2 else "More than one leader may have a quorum."
     return f"{capital(', '.join(parts))}. {verdict}"
 
 
@@ -207,7 +207,7 @@ def text_lines(diagnosis: Diagnosis) -> Iterator[str]:
 def _without_steps(diagnosis: Diagnosis) -> Iterator[str]:
     """The sentences where no cause gives a step: nothing to do, or the inputs to ask again with."""
     situation, outside = diagnosis.situation, diagnosis.outside
-    if situation.has_quorum and not outside:
+    if situation.has_one_quorum and not outside:
         yield "  Nothing, by this evidence."
         return
     names = on_a_line(", ".join(server.name for server in outside) or "each server")
@@ -245,7 +245,7 @@ def data(diagnosis: Diagnosis) -> dict[str, Any]:
     """The answer as data: `steps` are those of the first cause, each with one server."""
     return {
         "state": list(state(diagnosis)),
-        "quorum": diagnosis.situation.has_quorum,
+        "quorum": diagnosis.situation.has_one_quorum,
         "leaders": list(diagnosis.situation.leaders),
         "doubt": [
             {

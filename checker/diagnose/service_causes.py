@@ -53,7 +53,7 @@ def no_quorum(situation: Situation, _: Doubts) -> Iterator[Cause]:
         yield _stopped(lost, f"No quorum runs, by the logs: servers {listed(lost)} are not reached.", lines)
         return
     view = situation.common_view
-    if view is None or situation.has_quorum is not False or len(situation.leaders) > 1:
+    if view is None or situation.has_one_quorum is not False:
         return
     silent = tuple(sorted(sid for server in situation.silent for sid in server.sids))
     looking = sorted(sid for server in situation.looking for sid in server.sids)

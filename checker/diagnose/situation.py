@@ -247,6 +247,11 @@ class Situation:
         addressed = {server.sid for server in self.servers if server.live is not None}
         return False if common.voters <= addressed else None
 
+    @property
+    def has_one_quorum(self) -> bool | None:
+        """Whether a quorum serves, and no second leader; None if that is not known, as it is with two leaders."""
+        return self.has_quorum if len(self.leaders) < 2 else None
+
     @cached_property
     def disjoint(self) -> DisjointQuorums | None:
         """Quorums of two servers' views that have no server in common; None if every two known views meet."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from checker.cli.main import main
-from checker.diagnose.report import Diagnosis, also_seen, diagnose, state
+from checker.diagnose.report import Diagnosis, also_seen, data, diagnose, state
 from checker.rollout.inputs import live
 from checker.rollout.inputs.sources import read_input
 from spec.config import ConfigError
@@ -169,6 +169,18 @@ def test_followers_count_for_a_leader_that_they_can_follow() -> None:
         listening(admin(3, "follower", 1)) as three,
     ):
         assert diagnosed(f"http://{one},http://{two},http://{three}").situation.has_quorum is not True
+
+
+def test_two_leaders_have_no_certain_quorum_in_text_and_data() -> None:
+    with (
+        listening(words(conf=conf(1, 3), srvr=srvr("follower"))) as one,
+        listening(words(conf=conf(2, 3), srvr=srvr("leader"))) as two,
+        listening(words(conf=conf(3, 3), srvr=srvr("leader"))) as three,
+    ):
+        answer = diagnosed(f"{one},{two},{three}")
+    assert (answer.situation.leaders, answer.situation.has_quorum) == ((2, 3), True)
+    assert next(state(answer)).endswith("More than one leader may have a quorum.")
+    assert data(answer)["quorum"] is None
 
 
 def test_a_server_runs_with_the_members_of_its_answer_until_its_restart(tmp_path: Path) -> None:
