@@ -118,7 +118,8 @@ def _service(situation: Situation) -> str:
         if leader not in situation.leaders
     ]
     quorum = {True: "There is a quorum.", False: "There is no quorum.", None: "Whether there is a quorum is not known."}
-    verdict = quorum[situation.has_one_quorum] if len(situation.leaders) < 2 else "More than one leader may have a quorum."
+    several = "More than one leader may have a quorum."
+    verdict = several if len(situation.leaders) > 1 else quorum[situation.has_one_quorum]
     return f"{capital(', '.join(parts))}. {verdict}"
 
 
