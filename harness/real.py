@@ -35,6 +35,11 @@ def available(release: str = DEBIAN) -> str | None:
     return None
 
 
+def class_path(release: str = DEBIAN) -> str:
+    """The class path of a server of a release."""
+    return ":".join(map(str, CLASS_PATH)) if release == DEBIAN else str(releases.folder_of(release) / "*")
+
+
 def command(zoo_cfg: Path, java_options: Sequence[str] = ("-Xmx128m",), release: str = DEBIAN) -> list[str]:
     """The command line of a server with this file; `java_options` come after the options that are always set.
 
@@ -44,9 +49,7 @@ def command(zoo_cfg: Path, java_options: Sequence[str] = ("-Xmx128m",), release:
         raise ServerError(f"the real ZooKeeper is not available: {reason}")
     if release == DEBIAN:
         logging = ["-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
-        class_path = ":".join(map(str, CLASS_PATH))
     else:
         logging = ["-Dzookeeper.jmx.log4j.disable=true", f"-Dlogback.configurationFile={LOGBACK}"]
-        class_path = str(releases.folder_of(release) / "*")
     java = shutil.which("java") or "java"
-    return [java, "-XX:+UseSerialGC", *logging, *java_options, "-cp", class_path, MAIN, str(zoo_cfg)]
+    return [java, "-XX:+UseSerialGC", *logging, *java_options, "-cp", class_path(release), MAIN, str(zoo_cfg)]

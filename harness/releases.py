@@ -37,6 +37,9 @@ POM = Path(__file__).parent / "pom.xml"
 SUMS = Path(__file__).parent / "jars.sha512"
 """The SHA-512 of every jar of the known releases, as `sha512sum` writes them."""
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+ASM = "asm-9.7.1.jar"
+"""The library with which `harness/corrections` changes the classes of a server; `fetch` downloads it, too."""
+ASM_POM = Path(__file__).parent / "corrections" / "asm.pom.xml"
 INSTALL_MAVEN = "apt-get install -y --no-install-recommends maven"
 SECONDS = 600.0
 """The bound of a download. Maven without a local repository needs about 10 s."""
@@ -88,6 +91,23 @@ def missing(release: str) -> str | None:
     return f"ZooKeeper {release} is not in {cache_folder()}; {called('fetch')} {release}"
 
 
+def asm_folder() -> Path:
+    """The folder with ASM, whether it exists or not."""
+    return cache_folder() / ASM.removesuffix(".jar")
+
+
+def missing_asm() -> str | None:
+    """None if ASM is there, else the reason and the command that downloads it."""
+    if asm_folder().is_dir():
+        return None
+    return f"{ASM} is not in {cache_folder()}; {called('fetch')} {MAVEN[-1]}"
+
+
+def fetch_asm() -> Path:
+    """Download ASM, unless it is there; return its folder. Raises ServerError as `fetch` does."""
+    return _download(ASM, asm_folder(), ASM_POM, ASM)
+
+
 def fetch(release: str) -> Path:
     """Download the jars of a release, unless they are there; return their folder.
 
@@ -97,16 +117,20 @@ def fetch(release: str) -> Path:
         raise ServerError(reason)
     if release == DEBIAN:
         raise ServerError(f"ZooKeeper {DEBIAN} is Debian's package; apt-get install zookeeper libzookeeper-java")
-    folder = folder_of(release)
+    jar = f"zookeeper-{release}.jar"
+    return _download(f"ZooKeeper {release}", folder_of(release), POM, jar, f"-Drelease={release}")
+
+
+def _download(what: str, folder: Path, project: Path, jar: str, *values: str) -> Path:
+    """Download the jars of a project file into a folder, unless it is there; the other arguments as `copy_jars`."""
     if folder.is_dir():
         return folder
-    what = f"ZooKeeper {release}"
     maven = maven_for(what)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
-            jars = copy_jars(maven, what, POM, Path(temporary), f"zookeeper-{release}.jar", f"-Drelease={release}")
-            _check_sums(release, jars)
+            jars = copy_jars(maven, what, project, Path(temporary), jar, *values)
+            _check_sums(what, jars)
             try:
                 jars.rename(folder)
             except OSError:
@@ -164,12 +188,10 @@ def copy_jars(maven: str, what: str, project: Path, folder: Path, jar: str, *val
     raise ServerError(f"{what} was not downloaded, Maven ended with {ended.returncode}: {reason}")
 
 
-def _check_sums(release: str, jars: Path) -> None:
+def _check_sums(what: str, jars: Path) -> None:
     pinned = {name: digest for digest, name in map(str.split, SUMS.read_text(encoding="ascii").splitlines())}
     for jar in sorted(jars.iterdir()):
         digest = hashlib.sha512(jar.read_bytes()).hexdigest()
         if pinned.get(jar.name) != digest:
             right = f"not {pinned[jar.name][:16]}..." if jar.name in pinned else f"and is not listed in {SUMS.name}"
-            raise ServerError(
-                f"ZooKeeper {release} was refused: the SHA-512 of {jar.name} is {digest[:16]}..., {right}"
-            )
+            raise ServerError(f"{what} was refused: the SHA-512 of {jar.name} is {digest[:16]}..., {right}")

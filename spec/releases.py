@@ -61,6 +61,7 @@ class DefectHistory(msgspec.Struct, frozen=True):
     - `fixed_by`: the issue under which it was fixed, if that is another one.
     - `found_here`: whether the checker of this project found it.
     - `reproduced`: the releases of which unmodified servers have shown it in our runs.
+    - `corrected`: the releases on whose servers a correction of ours was tried (`harness/corrections`).
     """
 
     fixed: tuple[SourceChange, ...] = ()
@@ -68,6 +69,7 @@ class DefectHistory(msgspec.Struct, frozen=True):
     fixed_by: str = ""
     found_here: bool = False
     reproduced: tuple[Release, ...] = ()
+    corrected: tuple[Release, ...] = ()
 
 
 OLDER = Release(3, 4, 14), Release(3, 5, 10), Release(3, 6, 4), Release(3, 7, 2)
@@ -129,12 +131,18 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     Variant.COMMITTED_LOG_WITH_GAP: DefectHistory(_changes("3.9.4 685048a7b", "master e5dd60bf0")),
     Variant.TREE_AHEAD_OF_LOG: DefectHistory(),
     Variant.ACKS_SURVIVE_TRUNCATION: DefectHistory(
-        found_here=True, reproduced=(Release(3, 8, 0), Release(3, 9, 4), Release(3, 9, 5))
+        found_here=True,
+        reproduced=(Release(3, 8, 0), Release(3, 9, 4), Release(3, 9, 5)),
+        corrected=(Release(3, 9, 5),),
     ),
     Variant.SYNC_FROM_APPLIED: DefectHistory(
-        found_here=True, reproduced=(Release(3, 8, 0), Release(3, 9, 4), Release(3, 9, 5))
+        found_here=True,
+        reproduced=(Release(3, 8, 0), Release(3, 9, 4), Release(3, 9, 5)),
+        corrected=(Release(3, 9, 5),),
     ),
-    Variant.TRUNC_AFTER_SNAP: DefectHistory(reproduced=(Release(3, 8, 0), Release(3, 9, 5))),
+    Variant.TRUNC_AFTER_SNAP: DefectHistory(
+        reproduced=(Release(3, 8, 0), Release(3, 9, 5)), corrected=(Release(3, 9, 5),)
+    ),
     Variant.FUZZY_SNAPSHOT: DefectHistory(),
     Variant.RESTORE_UNDONE: DefectHistory(
         introduced=_changes("3.9.0 d35bdfb9d"),  # ZOOKEEPER-4571, the first commit with `restore`

@@ -262,6 +262,7 @@ def reproduce(
     shim: Path,
     report: Callable[[StepReport], None],
     recorder: Recorder | None = None,
+    java_options: tuple[str, ...] = (),
 ) -> Reproduction:
     """Execute a schedule on real servers of a release, below an empty directory."""
     drivers: list[ScheduleDriver] = []
@@ -270,7 +271,7 @@ def reproduce(
         if drivers:
             drivers[0].record(source, destination, packet, fate)
 
-    lab = Lab(schedule.setup.sids, directory, release, shim, record, recorder)
+    lab = Lab(schedule.setup.sids, directory, release, shim, record, recorder, java_options)
     try:
         drivers.append(ScheduleDriver(schedule, lab, report))
         return drivers[0].run()

@@ -82,6 +82,11 @@ class Reproduction:
         """The writes that some servers have at the end, and others do not."""
         return tuple(path for path, sids in self.present.items() if sids and len(sids) < self.servers)
 
+    @property
+    def kept_all(self) -> bool:
+        """Whether no write is lost or reversed, and all servers have the same."""
+        return not self.having(WriteFate.LOST, WriteFate.REVERSED) and not self.diverged
+
 
 SECONDS_TO_RECOVER = 90.0
 SECONDS_TO_SETTLE = 30.0

@@ -94,7 +94,8 @@ class ClientWrite:
 class Lab(Servers):
     """The servers `sids` of a release below `directory`; no server runs before `start`.
 
-    A `recorder` writes down packets, processes and disks, for `python -m checker validate`.
+    A `recorder` writes down packets, processes and disks, for `python -m checker validate`. `java_options` are added to
+    those of the lab.
     """
 
     session_milliseconds = SESSION_MILLISECONDS
@@ -107,9 +108,11 @@ class Lab(Servers):
         shim: Path,
         record: Record,
         recorder: Recorder | None = None,
+        java_options: tuple[str, ...] = (),
     ) -> None:
         super().__init__(sids, directory)
         self.release = release
+        self._java_options = (*OPTIONS, *java_options)
         self._members = {member.sid: member for member in members(sids)}
         quorum = {sid: member.quorum_port for sid, member in self._members.items()}
         election = {sid: member.election_port for sid, member in self._members.items()}
@@ -141,7 +144,7 @@ class Lab(Servers):
         config = Written(lines, tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS, extra=KEYS)
         self._views[sid] = view
         zoo_cfg = write_zoo_cfg(config, roles[sid], self.home(sid))
-        command = real.command(zoo_cfg, OPTIONS, self.release)
+        command = real.command(zoo_cfg, self._java_options, self.release)
         gates = {"DISK_GATE": self.gates[sid].directory, "THREAD_GATE": self.threads[sid].directory}
         environment = {"LD_PRELOAD": str(self._shim)} | {name: str(gate) for name, gate in gates.items()}
         self._processes[sid] = Process(command, self.home(sid), self.home(sid) / "log.txt", environment)

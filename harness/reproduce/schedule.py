@@ -8,6 +8,8 @@ later step remains possible and the end still has the same findings.
 Rules of this module:
 
 - The run is executed on the model before any server starts, so each step has the model's values.
+- The schedule with corrections is computed on the model that has them. A packet that is another one there is delivered
+  in place of the first, and steps that are then impossible are left out.
 - The schedule without a step is computed on the model too: later steps that are then impossible are left out, and an
   election takes the same members.
 - The driver supports elections as one step (`grain: oracle`), because a real election cannot be stopped between two
@@ -29,13 +31,16 @@ from checker.engine.result import Discovery, Step
 from checker.engine.semantics import read, successors
 from checker.execution import run_uninterrupted
 from checker.job import Job
+from checker.models.ensemble import ensemble
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.setup import Setup, connection_name, server_name
+from checker.present.ensemble import EnsemblePresenter
 from checker.scenario import ScenarioError, load
 from checker.scenario.ensemble import OracleRefinement
 from checker.traces import ReplayError, TraceFileError, read_trace, replay
 from checker.user_files import read_trace_text
+from harness.corrections.choice import CORRECTIONS, corrected, corrections_of
 from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.server import Server
@@ -60,7 +65,10 @@ class ScheduledStep:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The steps to be executed, from the state `initial`; `omitted` are the captions of steps that are left out."""
+    """The steps to be executed, from the state `initial`.
+
+    `omitted` are the captions of steps that are left out, and `corrections` those that the model and the servers have.
+    """
 
     name: str
     claim: str
@@ -70,6 +78,7 @@ class Schedule:
     steps: tuple[ScheduledStep, ...]
     caption: Callable[[Move], str]
     omitted: tuple[tuple[int, str], ...] = ()
+    corrections: tuple[str, ...] = ()
 
     def server(self, row: Row, sid: Sid) -> Server:
         """The state of a server."""
@@ -191,11 +200,43 @@ def without(schedule: Schedule, number: int) -> Schedule:
     """The schedule without one step, and without the later steps that it makes impossible. Raises ScheduleError."""
     if not 1 <= number <= len(schedule.steps):
         raise ScheduleError(f"the run has no step {number}; write one of 1 to {len(schedule.steps)}")
+    model = schedule.model
+    return _repeated_where_possible(
+        schedule, lambda row, step: None if step.number == number else _possible(model, row, step.move)
+    )
+
+
+def with_corrections(schedule: Schedule) -> Schedule:
+    """The schedule for servers with corrections, on the model that has them. Raises ScheduleError."""
+    names = corrections_of(schedule.setup)
+    if not names:
+        raise ScheduleError(
+            f"{schedule.name}: no correction belongs to it; name a run with one of the defects {', '.join(CORRECTIONS)}"
+        )
+    setup = corrected(schedule.setup)
+    model = ensemble(schedule.name, setup, schedule.model.properties)
+    start = replace(
+        schedule,
+        setup=setup,
+        model=model,
+        initial=model.initial(),
+        caption=EnsemblePresenter(model, setup).caption,
+        corrections=names,
+    )
+    return _repeated_where_possible(
+        start, lambda row, step: _possible(model, row, step.move) or _next_packet(model, row, step.move)
+    )
+
+
+def _repeated_where_possible(
+    schedule: Schedule, choose: Callable[[Row, ScheduledStep], tuple[Move, Row] | None]
+) -> Schedule:
+    """The steps that are chosen, one after the other from the initial state; the others are left out."""
     row = schedule.initial
     steps: list[ScheduledStep] = []
     omitted: list[tuple[int, str]] = []
     for step in schedule.steps:
-        outcome = None if step.number == number else _possible(schedule.model, row, step.move)
+        outcome = choose(row, step)
         if outcome is None:
             omitted.append((step.number, step.caption))
             continue
@@ -212,6 +253,14 @@ def _possible(model: Model, row: Row, wanted: Move) -> tuple[Move, Row] | None:
     if not same and wanted.action == ServerAction.ELECT:
         same = [(move, after) for move, after in moves if move.arguments[1] == wanted.arguments[1]]
     return same[0] if same else None
+
+
+def _next_packet(model: Model, row: Row, wanted: Move) -> tuple[Move, Row] | None:
+    """The delivery of the packet that is next where the wanted move delivers another one."""
+    if wanted.action != ServerAction.RECEIVE:
+        return None
+    deliveries = ((move, after) for move, after in successors(model, row) if move.action == ServerAction.RECEIVE)
+    return next(((move, after) for move, after in deliveries if move.arguments[:2] == wanted.arguments[:2]), None)
 
 
 def pending_appends(server: Server) -> tuple[int, ...]:

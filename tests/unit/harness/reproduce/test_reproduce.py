@@ -4,21 +4,33 @@ import os
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from checker.engine import Step
-from checker.engine.semantics import successors
+from checker.engine.model import Finding
+from checker.engine.semantics import read, successors
 from checker.scenario import load
 from harness.__main__ import main
+from harness.corrections.agent import FOLDER, class_of
+from harness.corrections.choice import CORRECTIONS
 from harness.processes import wait_until
 from harness.reproduce import command
 from harness.reproduce.disks import logged_zxids, path_of, write_disk
 from harness.reproduce.ends import Outcome, Reproduction, WriteFate, is_committed
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate, compile_shim
 from harness.reproduce.proxies import SNAPSHOT_END, split_packet
-from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, schedule_of, with_losses, without
+from harness.reproduce.schedule import (
+    Schedule,
+    ScheduleError,
+    load_schedule,
+    schedule_of,
+    with_corrections,
+    with_losses,
+    without,
+)
 from refimpl.disk import database
 from refimpl.wire.packet import Packet, PacketType, encode_raw
 from spec.durable import Durable
@@ -222,9 +234,15 @@ def test_an_initial_disk_is_read_by_the_node_with_the_same_transactions(tmp_path
     assert logged_zxids(tmp_path) == (make_zxid(1, 2), make_zxid(2, 1)), "the first one is in the snapshot"
 
 
+@cache
+def schedule_of_defect(name: str) -> Schedule:
+    """The schedule of a known defect; the search for it takes seconds."""
+    return load_schedule(SCENARIOS / "known-defects" / f"{name}.yaml")
+
+
 @pytest.fixture(scope="module")
 def schedule() -> Schedule:
-    return load_schedule(TRUNCATION)
+    return schedule_of_defect("acks-survive-truncation")
 
 
 def run_of(file: Path, *captions: str) -> Schedule:
@@ -289,22 +307,71 @@ class TestSchedule:
 
     def test_an_election_message_by_message_is_refused(self) -> None:
         with pytest.raises(ScheduleError, match="write protocol: zab and grain: oracle"):
-            load_schedule(SCENARIOS / "known-defects" / "zookeeper-1514.yaml")
+            schedule_of_defect("zookeeper-1514")
 
     def test_a_scenario_without_a_violation_is_refused(self) -> None:
         with pytest.raises(ScheduleError, match="the exploration finds nothing to reproduce"):
             load_schedule(SCENARIOS / "zab-workloads" / "zab-syncs.yaml")
 
 
+class TestCorrections:
+    """A schedule on the model with its correction. The defects are those of the scenarios, or of an observer's rule."""
+
+    @pytest.mark.parametrize("name", ["acks-survive-truncation", "sync-from-applied", "trunc-after-snap"])
+    def test_no_invariant_fails_at_the_end_of_a_corrected_run(self, name: str) -> None:
+        schedule = schedule_of_defect(name)
+        run = with_corrections(schedule)
+        assert run.corrections == (name,)
+        assert len(run.steps) == len(schedule.steps) and not run.omitted
+        assert (findings(schedule), findings(run)) == (1, 0)
+
+    def test_the_next_packet_is_delivered_if_it_is_another_one(self) -> None:
+        """A leader that has committed 2:1 has nothing to truncate at a follower whose log ends with 2:1."""
+        schedule = schedule_of_defect("sync-from-applied")
+        captions = [
+            (step.caption, other.caption)
+            for step, other in zip(schedule.steps, with_corrections(schedule).steps, strict=True)
+        ]
+        changed = [pair for pair in captions if pair[0] != pair[1]]
+        assert changed == [
+            ("server.1 receives TRUNC 1:1 from server.3", "server.1 receives DIFF 2:1 from server.3"),
+            ("server.1 elects server.2", "server.2 elects server.1"),
+        ]
+
+    def test_an_observer_that_becomes_a_voter_logs_first(self) -> None:
+        schedule = with_corrections(
+            load_schedule(SCENARIOS / "r4-observers" / "r4-observer-promoted-loses-a-write.yaml")
+        )
+        assert schedule.corrections == ("observer-becomes-voter",)
+        (acknowledged,) = [step for step in schedule.steps if "server.3 receives NEWLEADER" in step.caption]
+        assert make_zxid(2, 1) in [txn.zxid for txn in schedule.server(acknowledged.after, 3).durable.records]
+
+    def test_a_run_without_a_correction_is_refused(self) -> None:
+        schedule = schedule_of_defect("zookeeper-4646")
+        with pytest.raises(
+            ScheduleError, match="no correction belongs to it; name a run with one of the defects acks-"
+        ):
+            with_corrections(schedule)
+
+    def test_each_correction_has_a_class(self) -> None:
+        assert [name for name in CORRECTIONS if not (FOLDER / f"{class_of(name)}.java").is_file()] == []
+
+
+def findings(schedule: Schedule) -> int:
+    """The number of properties that fail in the last state."""
+    values = [(prop, read(schedule.model, prop.reads, schedule.steps[-1].after)) for prop in schedule.model.properties]
+    return sum(cells is not None and isinstance(prop.check(*cells), Finding) for prop, cells in values)
+
+
 class TestDelays:
     """The steps whose events the driver delays, from the schedules of three older defects."""
 
     def test_a_sync_thread_that_outlives_its_server_writes_late(self) -> None:
-        schedule = load_schedule(SCENARIOS / "known-defects" / "zookeeper-4712.yaml")
+        schedule = schedule_of_defect("zookeeper-4712")
         assert schedule.written_late == {(1, make_zxid(2, 1))}
 
     def test_a_follower_that_has_acknowledged_uptodate_commits_late_before_it_serves(self) -> None:
-        schedule = load_schedule(SCENARIOS / "known-defects" / "zookeeper-3023.yaml")
+        schedule = schedule_of_defect("zookeeper-3023")
         late = [(step, sid) for step in schedule.steps for sid in schedule.commits_late(step)]
         assert [(step.number, sid) for step, sid in late] == [(12, 1)]
         step, sid = late[0]
@@ -312,7 +379,7 @@ class TestDelays:
         assert (schedule.serves(step.before, sid), schedule.serves(step.after, sid)) == (False, True)
 
     def test_a_leader_whose_only_follower_crashes_leads_without_a_quorum(self) -> None:
-        schedule = load_schedule(SCENARIOS / "known-defects" / "zookeeper-4646.yaml")
+        schedule = schedule_of_defect("zookeeper-4646")
         crash = schedule.steps[12]
         assert crash.caption == "server.1 crashes"
         assert [schedule.leads_without_quorum(row, 3) for row in (crash.before, crash.after)] == [False, True]
@@ -325,7 +392,7 @@ class TestCommitted:
         ("name", "steps"), [("zookeeper-4646", 11), ("zookeeper-4643", 5), ("zookeeper-4712", None)]
     )
     def test_a_write_is_committed_by_a_leader_that_has_it(self, name: str, steps: int | None) -> None:
-        schedule = load_schedule(SCENARIOS / "known-defects" / f"{name}.yaml")
+        schedule = schedule_of_defect(name)
         committed = [n for n in range(len(schedule.steps) + 1) if is_committed(schedule, 1, n)]
         assert committed == ([] if steps is None else list(range(steps, len(schedule.steps) + 1)))
 
@@ -355,6 +422,23 @@ class TestResult:
             command._total([result])
         )
 
+    @pytest.mark.parametrize(
+        ("outcome", "present", "code"),
+        [
+            (Outcome.CONFIRMED, (1, 2, 3), 0),
+            (Outcome.CONFIRMED, (), 1),
+            (Outcome.CONFIRMED, (1,), 1),
+            (Outcome.NOT_CONFIRMED, (1, 2, 3), 1),
+            (Outcome.HARNESS_FAILED, (1, 2, 3), 3),
+        ],
+    )
+    def test_a_correction_is_right_if_the_run_is_the_models_and_nothing_is_lost(
+        self, outcome: Outcome, present: tuple[int, ...], code: int
+    ) -> None:
+        result = Reproduction(outcome, acknowledged={"/a": 1}, present={"/a": present}, servers=3)
+        assert command._exit_code([result], corrected=True) == code
+        assert command._correctness(result).startswith("corrected: ") is (code == 0)
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -362,6 +446,7 @@ class TestResult:
         (["nope.yaml"], "nope.yaml: "),
         ([str(TRUNCATION), "--release", "3.9.99"], "3.9.99"),
         ([str(TRUNCATION), "--without", "99"], "the run has no step 99; write one of 1 to 12"),
+        ([str(HEALING), "--with-correction"], "no correction belongs to it"),
         ([str(TRUNCATION), "--keep", "."], "--keep .: the folder exists; name a new one"),
     ],
 )

@@ -1,0 +1,55 @@
+package quorate;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import quorate.Change.Place;
+
+/** The corrections by their names, and the classes that they were tried with. */
+final class Corrections {
+    private static final String QUORUM = "org/apache/zookeeper/server/quorum/";
+    private static final String DISK = "org/apache/zookeeper/server/persistence/";
+
+    /** The SHA-256 of each class that is changed, in every release that was tried. */
+    static final Map<String, Set<String>> TRIED = Map.of(
+            QUORUM + "LearnerHandler", Set.of(
+                    "a0286294d037ef7309511dc178d5d019bf6d462aaf5f4fdbc8485d61c0e91bc3"), // 3.9.5
+            QUORUM + "Learner", Set.of(
+                    "b474589541c061530b131a55a932eb795a8b2f2789c4d31da730b1565e4924b2"), // 3.9.5
+            DISK + "FileTxnLog", Set.of(
+                    "2515ebfc52240f510d719e1029249b62ba9f1f93380372269e38c13fa3604877")); // 3.9.5
+
+    private static final String SYNC_FOLLOWER = "syncFollower(JL" + QUORUM + "LearnerMaster;)Z";
+    private static final String HANDLER = "L" + QUORUM + "LearnerHandler;";
+    private static final String MASTER = "L" + QUORUM + "LearnerMaster;";
+
+    static final Map<String, List<Change>> ALL = Map.of(
+            "acks-survive-truncation", List.of(
+                    new Change(QUORUM + "LearnerHandler", SYNC_FOLLOWER,
+                            Place.BEFORE, 1, "ZKDatabase.isTxnLogSyncEnabled()Z",
+                            QUORUM + "AcksSurviveTruncation", "forget(" + HANDLER + MASTER + ")V", 0, 3),
+                    new Change(QUORUM + "LearnerHandler", "run()V",
+                            Place.INSTEAD, 1, "LearnerMaster.processAck(JJLjava/net/SocketAddress;)V",
+                            QUORUM + "AcksSurviveTruncation",
+                            "count(" + MASTER + "JJLjava/net/SocketAddress;" + HANDLER + ")V", 0)),
+            "sync-from-applied", List.of(
+                    new Change(QUORUM + "LearnerHandler", SYNC_FOLLOWER,
+                            Place.AFTER, 1, "ZKDatabase.getmaxCommittedLog()J",
+                            QUORUM + "SyncFromApplied", "last(JJ" + MASTER + ")J", 1, 3),
+                    new Change(QUORUM + "LearnerHandler", SYNC_FOLLOWER,
+                            Place.AFTER, 1, "ZKDatabase.getDataTreeLastProcessedZxid()J",
+                            QUORUM + "SyncFromApplied", "last(JJ" + MASTER + ")J", 1, 3)),
+            "trunc-after-snap", List.of(
+                    new Change(DISK + "FileTxnLog", "truncate(J)Z",
+                            Place.INSTEAD, 1, "FileTxnLog$PositionInputStream.getPosition()J",
+                            DISK + "TruncAfterSnap",
+                            "position(L" + DISK + "FileTxnLog$PositionInputStream;L" + DISK
+                                    + "FileTxnLog$FileTxnIterator;J)J", 3, 1)),
+            "observer-becomes-voter", List.of(
+                    new Change(QUORUM + "Learner", "syncWithLeader(J)V",
+                            Place.BEFORE, 2, "QuorumPeer.setCurrentEpoch(J)V",
+                            QUORUM + "ObserverBecomesVoter",
+                            "log(L" + QUORUM + "Learner;Ljava/util/Deque;Ljava/util/Deque;)V", 0, 10, 11)));
+
+    private Corrections() { }
+}

@@ -1,0 +1,50 @@
+package org.apache.zookeeper.server.quorum;
+
+import java.lang.reflect.Field;
+import java.util.Collection;
+
+/**
+ * B: a leader synchronises a learner from what it has committed, and not only from what it has applied.
+ *
+ * <p>A transaction of {@code toBeApplied} that the learner has is not truncated. The learner has every one up to its
+ * last zxid: they are of this leader's epoch, so that last zxid is, too.
+ */
+final class SyncFromApplied {
+    private static final Field TO_BE_APPLIED = toBeApplied();
+
+    private SyncFromApplied() { }
+
+    private static Field toBeApplied() {
+        try {
+            Field field = Leader.class.getDeclaredField("toBeApplied");
+            field.setAccessible(true);
+            return field;
+        } catch (ReflectiveOperationException missing) {
+            throw new ExceptionInInitializerError(missing);
+        }
+    }
+
+    static long last(long applied, long ofPeer, LearnerMaster master) {
+        long last = applied;
+        if (master instanceof Leader) {
+            synchronized (master) {
+                for (Leader.Proposal proposal : committed((Leader) master)) {
+                    long zxid = proposal.getZxid();
+                    if (zxid <= ofPeer && zxid > last) {
+                        last = zxid;
+                    }
+                }
+            }
+        }
+        return last;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Collection<Leader.Proposal> committed(Leader leader) {
+        try {
+            return (Collection<Leader.Proposal>) TO_BE_APPLIED.get(leader);
+        } catch (IllegalAccessException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+"""Corrections of released servers: the agent, and the schedules that lose a write without it.
+
+The agent knows classes of 3.9.5 alone, so Debian's 3.8.0 is a release in which it must correct nothing. The slow tests
+execute the shipped counterexamples with their corrections; `python -m research.corrections` repeats them.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from harness.corrections.agent import java_options
+from harness.corrections.choice import CORRECTIONS
+from harness.processes import ServerError
+from harness.releases import DEBIAN
+from harness.reproduce.driver import reproduce
+from harness.reproduce.ends import Outcome
+from harness.reproduce.gates import compile_shim
+from harness.reproduce.schedule import load_schedule, with_corrections, with_losses
+
+SCENARIOS = Path(__file__).parents[2] / "spec" / "scenarios"
+LOSSES = [
+    "known-defects/acks-survive-truncation",
+    "known-defects/sync-from-applied",
+    "known-defects/trunc-after-snap",
+    "r4-observers/r4-observer-promoted-loses-a-write",
+]
+
+
+def test_all_corrections_are_made_together(tmp_path: Path) -> None:
+    (option,) = java_options(CORRECTIONS, "3.9.5", tmp_path)
+    assert option == f"-javaagent:{tmp_path}/agent.jar={','.join(CORRECTIONS)}"
+
+
+def test_a_class_that_was_not_tried_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ServerError, match=r"3.8.0 cannot be corrected: [a-z/]*FileTxnLog is not the class of a release"
+    ):
+        java_options(["trunc-after-snap"], DEBIAN, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_corrected_server_does_what_the_corrected_model_does(name: str, tmp_path: Path) -> None:
+    schedule = with_losses(with_corrections(load_schedule(SCENARIOS / f"{name}.yaml")))
+    agent = java_options(schedule.corrections, "3.9.5", tmp_path)
+    (servers := tmp_path / "servers").mkdir()
+    result = reproduce(schedule, servers, "3.9.5", compile_shim(tmp_path), lambda _: None, java_options=agent)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+    assert result.kept_all
+
+
+@pytest.mark.slow
+def test_a_server_without_the_correction_is_not_taken_for_a_corrected_one(tmp_path: Path) -> None:
+    """The model is corrected and the servers are not: the log of server 3 keeps 2:1 after TRUNC 1:1."""
+    schedule = with_losses(with_corrections(load_schedule(SCENARIOS / "known-defects" / "trunc-after-snap.yaml")))
+    (servers := tmp_path / "servers").mkdir()
+    result = reproduce(schedule, servers, "3.9.5", compile_shim(tmp_path), lambda _: None)
+    assert result.outcome is Outcome.NOT_CONFIRMED
+    assert "the log of server 3 has [2:1], and the model has []" in result.reason
