@@ -15,6 +15,9 @@ from typing import Any
 import msgspec
 
 COUNTER_BITS = 32
+LAST_COUNTER = (1 << COUNTER_BITS) - 2
+"""The last counter of a transaction: a leader that would need the next one gives up (`Leader.propose`)."""
+_LARGE = 1 << (COUNTER_BITS - 1)
 
 
 class Txn(msgspec.Struct, frozen=True):
@@ -42,9 +45,15 @@ def counter_of(zxid: int) -> int:
     return zxid & ((1 << COUNTER_BITS) - 1)
 
 
+def is_last(zxid: int) -> bool:
+    """Whether no zxid of its epoch follows a zxid."""
+    return counter_of(zxid) == LAST_COUNTER
+
+
 def format_zxid(zxid: int) -> str:
-    """A zxid in the notation of reports and scenarios: `epoch:counter`."""
-    return f"{epoch_of(zxid)}:{counter_of(zxid)}"
+    """A zxid in the notation of reports and scenarios: `epoch:counter`, with a counter near its end as `0xfffffffe`."""
+    counter = counter_of(zxid)
+    return f"{epoch_of(zxid)}:{counter if counter < _LARGE else hex(counter)}"
 
 
 def zxid_text(zxid: int) -> str:

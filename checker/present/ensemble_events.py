@@ -14,7 +14,7 @@ from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent
 from checker.kit.environment import LINKS
 from checker.models.ensemble import Setup
-from checker.models.ensemble.actions import ServerAction
+from checker.models.ensemble.actions import LOSSES, ServerAction
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.setup import channel_name, connection_name, server_name
 from checker.present.generic import Changes, changes
@@ -24,8 +24,9 @@ from spec.election.messages import Notification
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 from spec.server import Server
+from spec.zab.leader import is_exhausted
 from spec.zab.packets import QuorumPacket, described
-from spec.zab.state import LeaderPhase, LearnerPhase
+from spec.zab.state import Leader, LeaderPhase, LearnerPhase
 
 _SERVING = (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
 
@@ -71,7 +72,7 @@ class Events:
         arrived = [message for message in messages if message.kind == "deliver"]
         lost = [message for message in messages if message.kind == "lost"]
         sendings = [message for message in messages if message.kind == "send"]
-        return (*arrived, *self._broken(before, move, after), *self._turns(before, after), *lost, *sendings)
+        return (*arrived, *self._broken(before, move, after), *self._turns(before, move, after), *lost, *sendings)
 
     def _messages(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         for source, destination, place in self._channels:
@@ -90,10 +91,12 @@ class Events:
             for first, second in sorted(links):
                 yield DiagramEvent(kind, server_name(first), kind, peer=server_name(second))
 
-    def _turns(self, before: Row, after: Row) -> Iterator[DiagramEvent]:
+    def _turns(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         for sid, place in self._servers:
             if before[place] is not after[place]:
                 yield from self._turn(server_name(sid), before[place], after[place])
+                if move.action not in LOSSES and _is_used_up(before[place], after[place]):
+                    yield DiagramEvent("note", server_name(sid), "gives up: its epoch has no zxid left")
 
     def _turn(self, lane: str, old: Server, new: Server) -> Iterator[DiagramEvent]:
         was, now = old.election, new.election
@@ -132,6 +135,11 @@ def began_to_serve(old: Server, new: Server) -> str | None:
     if now is None or now.phase not in _SERVING or (was is not None and was.phase in _SERVING):
         return None
     return f"serves in epoch {now.epoch}"
+
+
+def _is_used_up(old: Server, new: Server) -> bool:
+    """Whether a leader whose epoch has no zxid left has ended its part."""
+    return new.runs and new.zab is None and isinstance(old.zab, Leader) and is_exhausted(old.zab)
 
 
 class Packets:

@@ -217,6 +217,8 @@ def _leading_and_following(setup: Setup, zab: ZabRules) -> list[str]:
     rows = [_at_most(Section.WORKLOAD, setup) or "no client asks for anything"]
     if setup.budgets.writes:
         rows.append(f"clients write {'at any server that serves' if setup.clients_anywhere else 'at the leader'}")
+    if zab.zxids is not None:
+        rows.append(f"transactions that each epoch has zxids for: {zab.zxids}")
     if setup.budgets.restores:
         rows.append("a snapshot is restored at all servers in one step, while nothing waits and without earlier files")
     if setup.grain is Grain.ORACLE:

@@ -35,6 +35,7 @@ from checker.scenario.yaml_lines import LikeError, NoEffect, Path, VariantError,
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid
 from spec.releases import Release, defects_of
+from spec.txn import LAST_COUNTER
 from spec.variants import DESCRIBED, Area, Variant
 from spec.zab.state import ZabRules
 
@@ -43,7 +44,7 @@ AT_LEADER, ANYWHERE = "leader", "anywhere"
 WITHOUT_LIMIT = "unlimited"  # the number of notification timeouts
 PACKETS, ONE_STEP = "packets", "one-step"
 ELECTIONS = 3  # the budget of elections by the oracle, unless the scenario gives one
-_OF_ZAB = ("discovery", "disk", "commits", "clients", "elections")
+_OF_ZAB = ("discovery", "disk", "commits", "clients", "elections", "zxids")
 """The keys, with `workload`, that concern only leading and following."""
 
 OF_THE_DISK = frozenset(
@@ -124,7 +125,10 @@ def zab_of(scenario: Scenario, document: YamlDocument, variants: frozenset[Varia
     word(document, scenario.discovery or PACKETS, [PACKETS, ONE_STEP], ("discovery",))
     if scenario.protocol == ELECTION:
         return None
-    return ZabRules(disk == ASYNCHRONOUS, commits == ASYNCHRONOUS, variants)
+    if scenario.zxids is not None and not 0 < scenario.zxids < LAST_COUNTER:
+        problem = f"{scenario.zxids} transactions in an epoch"
+        raise document.error(("zxids",), problem, f"write a number from 1 to {LAST_COUNTER - 1}")
+    return ZabRules(disk == ASYNCHRONOUS, commits == ASYNCHRONOUS, variants, zxids=scenario.zxids)
 
 
 def budgets_of(scenario: Scenario, document: YamlDocument, grain: Grain) -> Budgets:
@@ -177,6 +181,9 @@ def _without_effect(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, st
             yield ("discovery",), problem, "write grain: oracle, or leave it out"
     if scenario.clients is not None and "writes" not in budgets:
         yield ("clients",), "it changes nothing where no client writes", "write workload: {writes: 1}"
+    if scenario.zxids is not None and not 0 < scenario.zxids < budgets.get("writes", 0):
+        problem = f"it changes nothing with {budgets.get('writes', 0)} writes: no epoch is used up"
+        yield ("zxids",), problem, f"write workload: {{writes: {scenario.zxids + 1}}}, or more"
     for number, name in enumerate(scenario.variants):
         reason = why_no_effect(Variant(name), setup)
         if reason is not None:

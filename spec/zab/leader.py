@@ -13,8 +13,8 @@ Rules of this module:
 - `step` returns None for an event that cannot happen in this state, for example a packet whose handler waits for the
   leader. A handler that fails ends its own connection; the leader continues.
 - currentEpoch is written in the step that completes the quorum of ACKEPOCH. The model omits the run where a handler is
-  faster, and its learner acknowledges NEWLEADER before the leader has written that file. When the zxids of its epoch
-  are used up (`is_exhausted`), the process that runs the leader has to end it by `QuorumLost`.
+  faster, and its learner acknowledges NEWLEADER before the leader has written that file.
+- A leader whose epoch has no zxid left (`is_exhausted`) gives up at the next request, which nobody answers.
 - The threads of the handlers take no time: a handler acts in the same step as the leader that it waited for. A slow
   handler is modelled as a learner whose packet arrives late.
 
@@ -30,10 +30,11 @@ from spec.durable import Snapshot
 from spec.effects import Apply, Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Sid, View
-from spec.txn import counter_of, format_zxid, make_zxid
+from spec.txn import format_zxid, is_last, make_zxid
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration
 from spec.zab.events import (
+    ClientWrite,
     Delivered,
     EpochEstablished,
     LearnerGone,
@@ -51,6 +52,7 @@ from spec.zab.packets import (
     FollowerInfo,
     LeaderInfo,
     QuorumPacket,
+    QuorumRequest,
     UpToDate,
     name_of,
 )
@@ -87,8 +89,11 @@ def is_supported(peer: Peer, leader: Leader) -> bool:
 
 
 def is_exhausted(leader: Leader) -> bool:
-    """Whether its epoch has no zxids left: the leader must give up, so that a new epoch begins (`Leader.propose`)."""
-    return counter_of(leader.last_proposed + 1) == 0
+    """Whether its epoch has no zxids left: the next request ends the leader, so that a new epoch begins.
+
+    Source: `Leader.propose` (`XidRolloverException`), which shuts the leader down before it sends or logs anything.
+    """
+    return is_last(leader.last_proposed)
 
 
 def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabResult | None:
@@ -98,12 +103,25 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabRes
         effects = serving.handle(event)
         if effects is not None:
             return serving.result(effects)
+        if is_exhausted(leader) and _is_request(leader, event):
+            return ZabResult(peer.durable, None)
     match event:
         case Receive(source=source, packet=packet):
             return _receive(peer, leader, source, packet, rules)
         case LearnerGone(learner=learner):
             return ZabResult(peer.durable, _without(leader, learner))
     return None
+
+
+def _is_request(leader: Leader, event: ZabEvent) -> bool:
+    """Whether an event asks for a transaction, by a client or by a learner that is synchronised."""
+    match event:
+        case ClientWrite():
+            return True
+        case Receive(source=source, packet=QuorumRequest()):
+            handler = leader.handler(source)
+            return handler is not None and handler.stage >= Stage.SYNCED
+    return False
 
 
 # Packets, by the stage of the handler that reads them.

@@ -5,6 +5,8 @@ Rules of this module:
 - Only voters of the leader's own view are counted, and a quorum is one of that view. A reconfiguration, and every
   proposal after it until it is committed, needs a quorum of the new view too.
 - With the commit of a reconfiguration its view becomes active. A leader without a vote in it commits nothing more.
+- A request for which the epoch has no zxid left ends the leader, and an election begins a new epoch. `handle` leaves
+  that to `spec.zab.leader`, since no other event is handled after it.
 - A transaction is committed when a quorum has acknowledged it and all transactions before it are committed.
 - `ServingLeader` is a leader while it handles events. It begins with a `Leader` and ends with one, and both are values.
   In between its queues are changed in place: a busy node handles many events at once, and would copy them for each.
@@ -21,7 +23,7 @@ from msgspec.structs import replace
 from spec.effects import Effect, Effects, Observe, Persist, Send
 from spec.election.state import Peer
 from spec.quorum import Majority, MembershipChange, Reconfiguration, Sid, View, votes_in
-from spec.txn import Txn, counter_of, format_zxid
+from spec.txn import Txn, counter_of, format_zxid, is_last
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration
 from spec.zab.disk import SyncThread
@@ -120,14 +122,19 @@ class ServingLeader:
         return ZabResult(self._sync_thread.durable, self.leader, effects)
 
     def handle(self, event: object) -> Effects | None:
-        """Handle an event, and return its effects. None if it is impossible, or comes from a learner not yet synced."""
+        """Handle an event, and return its effects.
+
+        None if it is impossible, comes from a learner not yet synced, or asks for a zxid beyond the epoch.
+        """
         self._effects = []
         match event:
             case Receive(source=source, packet=packet) if self._is_synced(source):
+                if type(packet) is QuorumRequest and self._is_exhausted:
+                    return None
                 self._receive(source, packet)
             case Synced() if self._sync_thread.queue:
                 self._synced()
-            case ClientWrite(value=value):
+            case ClientWrite(value=value) if not self._is_exhausted:
                 self.propose(value)
             case Applied() if self._commits:
                 self._apply(self._commits[0])
@@ -140,6 +147,14 @@ class ServingLeader:
             case _:
                 return None
         return tuple(self._effects)
+
+    @property
+    def _last_proposed(self) -> int:
+        return self._outstanding[-1].zxid if self._outstanding else self._committed
+
+    @property
+    def _is_exhausted(self) -> bool:
+        return is_last(self._last_proposed)
 
     def _is_synced(self, sid: Sid) -> bool:
         handler = handler_of(self._handlers, sid)
@@ -164,13 +179,14 @@ class ServingLeader:
     # Requests and acknowledgements.
 
     def propose(self, value: object) -> None:
-        """`propose`: send the next zxid to the followers, and append it to the leader's own log.
+        """`propose`: send the next zxid to the followers, and append it to the leader's log; the epoch has one left.
 
         A reconfiguration is a `MembershipChange`, or a `Reconfiguration` whose view has this zxid as its version. One
         that the leader refuses changes nothing. The new view is seen, and its file written, before any server gets the
         proposal.
         """
-        zxid = (self._outstanding[-1].zxid if self._outstanding else self._committed) + 1
+        last = self._last_proposed
+        zxid = last + (1 if counter_of(last) else self._rules.first_counter)
         if isinstance(value, MembershipChange | Reconfiguration):
             value = reconfiguration.proposed(self._peer, self.leader, value, zxid, self._rules)
             if isinstance(value, Refused):

@@ -153,9 +153,9 @@ class ServingLearner:
         last = self._sync_thread.last_zxid
         if self._peer.unlogged:
             last = max(last, self._peer.unlogged[-1].zxid)
-        epoch = self._learner.epoch
-        expected = last + 1 if epoch_of(last) == epoch else make_zxid(epoch, 1)
-        if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == 1):
+        epoch, first = self._learner.epoch, self._rules.first_counter
+        expected = last + 1 if epoch_of(last) == epoch else make_zxid(epoch, first)
+        if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == first):
             problem = f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next"
             self._report(MessageKind.PROPOSAL, problem)
         view = reconfiguration.view_of(txn)

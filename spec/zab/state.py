@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from spec.durable import Durable
 from spec.effects import DiskOperation, Effect
 from spec.quorum import Sid, View
-from spec.txn import Txn
+from spec.txn import LAST_COUNTER, Txn
 from spec.variants import Variant
 from spec.zab.packets import CommitAndActivate
 
@@ -30,6 +30,8 @@ class ZabRules(msgspec.Struct, frozen=True):
     - `asynchronous_disk`: a disk operation ends with a separate event; else in the step that asks for it.
     - `asynchronous_commits`: the same for applying a commit (`CommitProcessor`).
     - `variants`: the defects to reproduce.
+    - `zxids`: the number of transactions that an epoch has room for, where the counter starts near its end
+      (`zookeeper.testingonly.initialZxid`); None where it starts at 1.
     - `first_version`: a leader whose view has no version proposes one, the zxid of its NEWLEADER. A node with
       `reconfigEnabled=true` does so; in the checker the files have versions (ZOOKEEPER-1783).
     - `hold_commits`: a leader sends a follower no COMMIT or COMMITANDACTIVATE between NEWLEADER and UPTODATE, and the
@@ -46,6 +48,12 @@ class ZabRules(msgspec.Struct, frozen=True):
     hold_commits: bool = False
     observers_log_first: bool = False
     first_version: bool = False
+    zxids: int | None = None
+
+    @property
+    def first_counter(self) -> int:
+        """The counter of the first transaction of an epoch."""
+        return 1 if self.zxids is None else LAST_COUNTER + 1 - self.zxids
 
 
 # The disk.

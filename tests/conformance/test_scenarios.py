@@ -31,7 +31,7 @@ SLOW = {  # from two seconds to some minutes each
     "r10-zab-leader-last-partition", "r10-zab-three-to-four-partition", "r10-zab-four-to-five-partition",
     "zab-3-servers", "zab-3-servers-fine", "zab-three-writes-and-a-crash", "r16-three-clients",
     "r20-fenced-three-clients", "three-to-four-and-back", "designated-leader-truncated",
-    "two-observers-promoted-lose-a-transaction",
+    "two-observers-promoted-lose-a-transaction", "zxid-rollover-twice",
 }  # fmt: skip
 WITH_SYMMETRY = [
     "acks-survive-truncation", "fuzzy-snapshot", "sync-from-applied", "trunc-after-snap", "restore-undone",

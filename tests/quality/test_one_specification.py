@@ -47,7 +47,6 @@ NOT_EXPLORED = {
     "election/state.py: next_notification_timeout": TIME,
     "zab/timeouts.py: ": TIME,
     "zab/leader.py: is_supported": TIME,
-    "zab/leader.py: is_exhausted": "an epoch has 4,294,967,295 zxids",
     "zab/reconfiguration.py: first_version": "the files of the checker have versions",
     "zab/learner_sync.py: _not_in_snapshot": "the SNAP of a node has a tree in place of transactions",
     "service/expiry.py: ": TIME,

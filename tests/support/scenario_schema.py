@@ -116,6 +116,7 @@ VALUES: Mapping[Struct, Mapping[str, Json]] = {
         "commits": TAKES_TIME,
         "clients": words((ensemble_setup.AT_LEADER, ensemble_setup.ANYWHERE)),
         "workload": ref(schema.WorkloadEntry),
+        "zxids": number(1),
         "grain": words(grain.value for grain in Grain),
         "network": words(NETWORKS),
         "rounds": number(1),
