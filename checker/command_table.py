@@ -48,6 +48,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("diagnose", "checker.diagnose.command:DIAGNOSE", "Says what state servers are in, and what is safe."),
         Entry("recover", "checker.recover_command:RECOVER", "Finds what lost or damaged disks leave; writes new ones."),
         Entry("quorums", "checker.cli.ensemble_commands:QUORUMS", "Says whether quorums of files may be disjoint."),
+        Entry("defects", "checker.cli.defect_command:DEFECTS", "Says what can lose data in a release, and why."),
         Entry("tables", "checker.cli.reference_commands:TABLES", "Computes which losses of servers are survived."),
     ),
     "Check a model": (

@@ -72,19 +72,23 @@ class DefectHistory(msgspec.Struct, frozen=True):
     corrected: tuple[Release, ...] = ()
 
 
+_LAST = {(3, 4): 14, (3, 5): 10, (3, 6): 4, (3, 7): 2, (3, 8): 6, (3, 9): 5}
+TAGGED = tuple(Release(*line, patch) for line, last in _LAST.items() for patch in range(last + 1))
+"""Every release from 3.4.0 on with a tag, oldest line first: the census answers for each (`spec.census`)."""
+
 OLDER = Release(3, 4, 14), Release(3, 5, 10), Release(3, 6, 4), Release(3, 7, 2)
 RELEASES = (
     *OLDER,
     *(Release(3, 8, patch) for patch in range(7)),
     *(Release(3, 9, patch) for patch in range(6)),
 )
-"""The releases of the table, oldest line first."""
+"""The releases that a model can be like, oldest line first."""
 
 
 MASTER = "master"
 
 
-def _changes(*each: str) -> tuple[SourceChange, ...]:
+def changes(*each: str) -> tuple[SourceChange, ...]:
     """The commits, written like "3.8.5 34f292924"."""
     pairs = (text.split() for text in each)
     return tuple(
@@ -93,26 +97,30 @@ def _changes(*each: str) -> tuple[SourceChange, ...]:
     )
 
 
+TREE_KEPT = changes("3.4.10 2de93fe45", "3.5.3 c164ee454", "3.6.0 bbfd01694")
+"""ZOOKEEPER-2678: a server keeps its tree across elections, and a DIFF ends without a snapshot."""
 # The branch 3.5 took this fix of ZOOKEEPER-3911 back before 3.5.9 was tagged, and has it again since 3.5.10.
-_LOGGED_WITH_NEWLEADER = _changes("3.5.10 24e1d2beb", "3.6.3 9b2b72abc", "3.7.0 b978dfb94")
+_LOGGED_WITH_NEWLEADER = changes("3.5.10 24e1d2beb", "3.6.3 9b2b72abc", "3.7.0 b978dfb94")
 _EPOCH_BEFORE_LOG = DefectHistory(
-    _changes("3.8.5 34f292924", "3.9.2 4a49d4587", "master 315abde35"),
+    changes("3.8.5 34f292924", "3.9.2 4a49d4587", "master 315abde35"),
+    TREE_KEPT,
     fixed_by="ZOOKEEPER-4785",
     reproduced=(Release(3, 8, 0),),
 )
 _SYNCHRONISED_TXNS_ON_DISK = msgspec.structs.replace(_EPOCH_BEFORE_LOG, introduced=_LOGGED_WITH_NEWLEADER)
-_COMMITTED_TXNS_ONLY = _changes("3.9.3 5a2b99b5b", "master 9fcb805fa")
-_SINCE_RECONFIG = _changes("3.5.0 5428cd4bc")  # ZOOKEEPER-107, the first commit of dynamic reconfiguration
+_COMMITTED_TXNS_ONLY = changes("3.9.3 5a2b99b5b", "master 9fcb805fa")
+_TREE_AS_THE_LOG = changes("3.4.12 e0af6ed75", "3.5.4 ffb81b9a6", "3.6.0 722ba9409")  # the shutdown applies the log
+SINCE_RECONFIG = changes("3.5.0 5428cd4bc")  # ZOOKEEPER-107, the first commit of dynamic reconfiguration
 
 HISTORIES: Mapping[Variant, DefectHistory] = {
-    Variant.VOTE_ORDER_CYCLES: DefectHistory(_changes("3.4.4 6125ab947", "3.5.0 e5a51ead5")),
-    Variant.LEADER_OF_AN_OLD_ROUND: DefectHistory(_changes("3.4.4 e57238c73", "3.5.0 6b7971022")),
-    Variant.SNAPSHOT_OF_UNCOMMITTED: DefectHistory(_changes("3.4.6 d91f65c07"), fixed_by="ZOOKEEPER-1558"),
-    Variant.TREE_BEHIND_LOG: DefectHistory(_changes("3.4.12 e0af6ed75", "3.5.4 ffb81b9a6", "3.6.0 722ba9409")),
+    Variant.VOTE_ORDER_CYCLES: DefectHistory(changes("3.4.4 6125ab947", "3.5.0 e5a51ead5")),
+    Variant.LEADER_OF_AN_OLD_ROUND: DefectHistory(changes("3.4.4 e57238c73", "3.5.0 6b7971022")),
+    Variant.SNAPSHOT_OF_UNCOMMITTED: DefectHistory(changes("3.4.6 d91f65c07"), fixed_by="ZOOKEEPER-1558"),
+    Variant.TREE_BEHIND_LOG: DefectHistory(_TREE_AS_THE_LOG, TREE_KEPT),
     Variant.COMMITS_AFTER_UPTODATE: DefectHistory(
-        _COMMITTED_TXNS_ONLY, fixed_by="ZOOKEEPER-4394", reproduced=(Release(3, 8, 0),)
+        _COMMITTED_TXNS_ONLY, TREE_KEPT, fixed_by="ZOOKEEPER-4394", reproduced=(Release(3, 8, 0),)
     ),
-    Variant.LOGGED_AFTER_UPTODATE: DefectHistory(_LOGGED_WITH_NEWLEADER),
+    Variant.LOGGED_AFTER_UPTODATE: DefectHistory(_LOGGED_WITH_NEWLEADER, TREE_KEPT),
     Variant.NEWLEADER_FORGETS_PROPOSALS: DefectHistory(
         _COMMITTED_TXNS_ONLY, _LOGGED_WITH_NEWLEADER, reproduced=(Release(3, 8, 0), Release(3, 8, 6))
     ),
@@ -121,15 +129,15 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK: _SYNCHRONISED_TXNS_ON_DISK,
     # 3.4.14 reads its last zxid too early as well, but waits for the thread before the next election.
     Variant.QUEUE_SURVIVES_SHUTDOWN: DefectHistory(
-        _changes("3.9.3 4d3723581", "master bc9afbf8e"),
-        _changes("3.5.10 161e50574", "3.6.3 a53cfeb26", "3.7.0 efbd660e1"),  # ZOOKEEPER-3642
+        changes("3.9.3 4d3723581", "master bc9afbf8e"),
+        changes("3.5.10 161e50574", "3.6.3 a53cfeb26", "3.7.0 efbd660e1"),  # ZOOKEEPER-3642
         reproduced=(Release(3, 8, 0),),
     ),
     Variant.SNAPSHOT_SURVIVES_TRUNC: DefectHistory(),
-    Variant.DISK_ERROR_KEEPS_TREE: DefectHistory(),
+    Variant.DISK_ERROR_KEEPS_TREE: DefectHistory(introduced=TREE_KEPT),
     # In a DIFF since 3.9.3 (the fix of ZOOKEEPER-4394), after a TRUNC always.
-    Variant.COMMITTED_LOG_WITH_GAP: DefectHistory(_changes("3.9.4 685048a7b", "master e5dd60bf0")),
-    Variant.TREE_AHEAD_OF_LOG: DefectHistory(),
+    Variant.COMMITTED_LOG_WITH_GAP: DefectHistory(changes("3.9.4 685048a7b", "master e5dd60bf0"), TREE_KEPT),
+    Variant.TREE_AHEAD_OF_LOG: DefectHistory(introduced=TREE_KEPT),
     Variant.ACKS_SURVIVE_TRUNCATION: DefectHistory(
         found_here=True,
         reproduced=(Release(3, 8, 0), Release(3, 9, 4), Release(3, 9, 5)),
@@ -143,19 +151,19 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     Variant.TRUNC_AFTER_SNAP: DefectHistory(
         reproduced=(Release(3, 8, 0), Release(3, 9, 5)), corrected=(Release(3, 9, 5),)
     ),
-    Variant.FUZZY_SNAPSHOT: DefectHistory(),
+    Variant.FUZZY_SNAPSHOT: DefectHistory(introduced=_TREE_AS_THE_LOG),
     Variant.RESTORE_UNDONE: DefectHistory(
-        introduced=_changes("3.9.0 d35bdfb9d"),  # ZOOKEEPER-4571, the first commit with `restore`
+        introduced=changes("3.9.0 d35bdfb9d"),  # ZOOKEEPER-4571, the first commit with `restore`
         reproduced=(Release(3, 9, 0), Release(3, 9, 4), Release(3, 9, 5)),
     ),
     Variant.PENDING_VIEW_ACTIVATED: DefectHistory(
-        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+        introduced=SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
     ),
     Variant.EPOCH_OF_ACTIVE_VIEW: DefectHistory(
-        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+        introduced=SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
     ),
     Variant.LAST_SEEN_FORGOTTEN: DefectHistory(
-        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+        introduced=SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
     ),
 }
 """The history of each known defect of ZooKeeper. A variant without an entry is a mutant of this project."""
@@ -206,21 +214,21 @@ def is_defect(variant: Variant) -> bool:
     return variant in HISTORIES
 
 
-def release_named(text: str) -> Release:
+def release_named(text: str, table: tuple[Release, ...] = RELEASES) -> Release:
     """The release of the table with that number. Raises ReleaseError with the nearest ones."""
-    releases = {str(release): release for release in RELEASES}
+    releases = {str(release): release for release in table}
     if text not in releases:
-        raise ReleaseError(f"the release {text[:40]!r} is not in the table", _nearest(text))
+        raise ReleaseError(f"the release {text[:40]!r} is not in the table", _nearest(text, table))
     return releases[text]
 
 
-def _nearest(text: str) -> str:
+def _nearest(text: str, table: tuple[Release, ...]) -> str:
     number = re.fullmatch(r"([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:[^0-9].*)?", text)
     if number is None:
-        return f"write one from {RELEASES[0]} to {RELEASES[-1]}, like {RELEASES[-1]}"
+        return f"write one from {table[0]} to {table[-1]}, like {table[-1]}"
     target = Release(*(required_integer(part or "0") for part in number.groups()))
-    before = [release for release in RELEASES if release <= target][-1:]
-    after = [release for release in RELEASES if release > target][:1]
+    before = [release for release in table if release <= target][-1:]
+    after = [release for release in table if release > target][:1]
     return f"the nearest known: {' and '.join(map(str, before + after))}"
 
 

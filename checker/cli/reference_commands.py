@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from checker.command import Command, ExitCode, refused, say, unread_output_discarded
-from spec.releases import HISTORIES, RELEASES, SourceChange, affected, fixed_text, is_defect
+from spec.census.defect import KnownDefect, Presence
+from spec.census.table import CENSUS
+from spec.releases import RELEASES, DefectHistory, SourceChange, fixed_text, is_defect
 from spec.text import INT, between
 from spec.variants import DESCRIBED, Area, Variant
 
@@ -178,29 +180,33 @@ def _variant_data(variant: Variant) -> dict[str, Any]:
     return {"name": variant.value, "wrong": described.wrong, "fixed": fixed, "of": described.area.value}
 
 
+_CELLS = {Presence.PRESENT: "x", Presence.ABSENT: ".", Presence.UNKNOWN: "?"}
+
+
 def releases_report() -> tuple[str, dict[str, Any]]:
     """The known defects of each release as text and as data."""
-    width = max(len(defect.value) for defect in HISTORIES)
     rows = [("", *map(str, RELEASES))]
-    for defect, history in HISTORIES.items():
-        releases = affected(history)
-        rows.append((defect.value, *("x" if release in releases else "." for release in RELEASES)))
-    columns = [width, *(len(str(defect)) for defect in RELEASES)]
+    rows += [(name, *(_CELLS[defect.presence(release)] for release in RELEASES)) for name, defect in CENSUS.items()]
+    columns = [max(map(len, CENSUS)), *(len(str(release)) for release in RELEASES)]
     lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, columns, strict=True)).rstrip() for row in rows]
-    lines += ["", "x: the release has the defect"]
+    lines += ["", "x: the release has the defect; ?: not established"]
     return "\n".join(lines), {
-        "releases": [str(defect) for defect in RELEASES],
-        "defects": [
-            {
-                "name": defect.value,
-                "affected": [str(release) for release in affected(history)],
-                "fixed": [_change_data(change) for change in history.fixed],
-                "introduced": [_change_data(change) for change in history.introduced],
-                "fixed_by": history.fixed_by or None,
-                "reproduced": [str(release) for release in history.reproduced],
-            }
-            for defect, history in HISTORIES.items()
-        ],
+        "releases": [str(release) for release in RELEASES],
+        "defects": [_history_data(defect) for defect in CENSUS.values()],
+    }
+
+
+def _history_data(defect: KnownDefect) -> dict[str, Any]:
+    history = defect.history or DefectHistory()
+    presences = {str(release): defect.presence(release) for release in RELEASES}
+    return {
+        "name": defect.name,
+        "affected": [release for release, presence in presences.items() if presence is Presence.PRESENT],
+        "not_established": [release for release, presence in presences.items() if presence is Presence.UNKNOWN],
+        "fixed": [_change_data(change) for change in history.fixed],
+        "introduced": [_change_data(change) for change in history.introduced],
+        "fixed_by": history.fixed_by or None,
+        "reproduced": [str(release) for release in history.reproduced],
     }
 
 

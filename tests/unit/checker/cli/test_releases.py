@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from checker.cli.defect_command import evidence_text, releases_text
+from checker.printable import capital
+from spec.census.defect import Effect, KnownDefect, Presence
+from spec.census.table import CENSUS
 from spec.releases import (
     HISTORIES,
     MASTER,
@@ -169,22 +173,26 @@ def test_an_unknown_release_is_an_error_with_the_nearest_ones(text: str, right: 
 
 def test_the_command_prints_a_row_for_each_defect() -> None:
     ended = cli("list", "releases")
-    header, *rows = ended.out.splitlines()[: len(HISTORIES) + 1]
+    header, *rows = ended.out.splitlines()[: len(CENSUS) + 1]
     assert ended.code == 0
     assert header.split() == list(TAGS)
-    for row in rows:
-        name, *cells = row.split()
-        assert dict(zip(TAGS, cells, strict=True)) == {
-            release: "x" if name in found else "." for release, found in TAGS.items()
-        }
+    cells = {name: dict(zip(TAGS, marks, strict=True)) for name, *marks in map(str.split, rows)}
+    assert list(cells) == list(CENSUS)
+    for variant in HISTORIES:
+        name = variant.value
+        assert cells[name] == {release: "x" if name in found else "." for release, found in TAGS.items()}
+    assert set(cells["ZOOKEEPER-4541"].values()) == {"?"}
 
 
 def test_the_command_prints_data_too() -> None:
     data = json.loads(cli("list", "releases", "--json").out)
-    found = {release: {each["name"] for each in data["defects"] if release in each["affected"]} for release in TAGS}
-    assert found == TAGS
+    variants = {variant.value for variant in HISTORIES}
+    found = {release: {row["name"] for row in data["defects"] if release in row["affected"]} for release in TAGS}
+    assert {release: names & variants for release, names in found.items()} == TAGS
     (late,) = (each for each in data["defects"] if each["name"] == "ZOOKEEPER-4712")
     assert late["fixed"] == [{"release": "3.9.3", "commit": "4d3723581"}, {"release": None, "commit": "bc9afbf8e"}]
+    (unknown,) = (each for each in data["defects"] if each["name"] == "ZOOKEEPER-5010")
+    assert (unknown["affected"], unknown["not_established"]) == ([], list(TAGS))
 
 
 def test_json_is_refused_without_the_table() -> None:
@@ -202,22 +210,52 @@ def test_the_page_is_what_the_table_says() -> None:
     assert PAGE.read_text(encoding="utf-8") == page
 
 
+CELLS = {Presence.PRESENT: "yes", Presence.ABSENT: "", Presence.UNKNOWN: "?"}
+
+
 def page_of(introduction: str) -> str:
-    """The page of the manual: its introduction, and the two tables."""
+    """The page of the manual: its introduction, the two tables, and each defect."""
     lines = [introduction.rstrip(), "", "## Defects by release", "", *head(["defect", *map(str, RELEASES)])]
-    for defect, history in HISTORIES.items():
-        lines.append(row([link(defect), *("yes" if each in affected(history) else "" for each in RELEASES)]))
+    for defect in CENSUS.values():
+        lines.append(row([link(defect), *(CELLS[defect.presence(each)] for each in RELEASES)]))
+    for effect in Effect:
+        lines += ["", f"## {capital(effect.value)}"]
+        for defect in CENSUS.values():
+            lines += ["", *section(defect)] if defect.effect is effect else []
     lines += ["", "## Commits", "", *head(["defect", "fixed in", "introduced in", "shown by real servers"])]
-    for defect, history in HISTORIES.items():
-        fixed = ", ".join(map(change_text, history.fixed)) or "no release"
-        by = f" ({history.fixed_by})" if history.fixed_by else ""
-        introduced = ", ".join(map(change_text, history.introduced)) or f"before {RELEASES[0]}"
-        lines.append(row([link(defect), fixed + by, introduced, ", ".join(map(str, history.reproduced))]))
+    for defect in CENSUS.values():
+        lines.append(row([link(defect), *commits(defect)]))
     return "\n".join(lines) + "\n"
 
 
-def link(defect: Variant) -> str:
-    return f"[{defect.value}](reference-variants.md#{defect.value.lower()})"
+def section(defect: KnownDefect) -> list[str]:
+    """One defect: what is wrong, when it hits, the remedy, the releases, the source, and what shows it."""
+    variant = f" It is [a variant](reference-variants.md#{defect.name.lower()})." if defect.variant else ""
+    lines = [f"### {defect.name}", "", f"{capital(defect.wrong)}.{variant}", ""]
+    lines += [f"- When: {defect.condition}", f"- Remedy: {defect.remedy}"]
+    lines += [
+        f"- Releases: {releases_text(defect)}.",
+        f"- Source: {defect.cause}.",
+        f"- Shown: {evidence_text(defect)}.",
+    ]
+    lines += [f"- Model: {defect.unmodelled}"] if defect.unmodelled else []
+    commands = [f"    {item.command}" for item in defect.evidence if item.command]
+    return lines + (["", *commands] if commands else [])
+
+
+def commits(defect: KnownDefect) -> list[str]:
+    """The cells of a history."""
+    history = defect.history
+    if history is None:
+        return ["not established", "not established", ""]
+    fixed = ", ".join(map(change_text, history.fixed)) or "no release"
+    by = f" ({history.fixed_by})" if history.fixed_by else ""
+    introduced = ", ".join(map(change_text, history.introduced)) or f"before {defect.read_from}"
+    return [fixed + by, introduced, ", ".join(map(str, history.reproduced))]
+
+
+def link(defect: KnownDefect) -> str:
+    return f"[{defect.name}](#{defect.name.lower()})"
 
 
 def change_text(change: SourceChange) -> str:
