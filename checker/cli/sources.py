@@ -10,7 +10,7 @@ from pathlib import Path
 
 from checker.command import ExitCode
 from checker.job import Job
-from checker.scenario import ScenarioError, load
+from checker.scenario import ScenarioError, load, shipped
 from checker.scenario.loader import SourceError, job_of
 from checker.scenario.model_file import file_of
 from spec.config import ConfigError
@@ -41,10 +41,11 @@ class InvalidScenario:
 def load_request(
     path: Path, variants: Iterable[Variant] = (), like: Release | None = None
 ) -> RunRequest | InvalidScenario:
-    """Load a scenario, with these variants and the defects of a release added.
+    """Load a scenario, or the shipped one of that name, with these variants and the defects of a release added.
 
     Raises VariantError for a variant, or for a release, without an effect.
     """
+    path = shipped(path)
     try:
         return RunRequest(load(path, variants, like), file_of(path))
     except ScenarioError as error:

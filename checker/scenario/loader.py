@@ -180,3 +180,10 @@ def bundled() -> list[Path]:
     """The paths of all shipped scenarios, in the order of their folders and names."""
     folder = Path(str(files("spec"))) / FOLDER
     return sorted(folder.glob("*/*.yaml"))
+
+
+def shipped(path: Path) -> Path:
+    """The shipped scenario that a path names as `quorate list` does, unless there is a file with that path."""
+    if len(path.parts) != 1 or path.suffix or path.exists():
+        return path
+    return next((scenario for scenario in bundled() if scenario.stem == path.name), path)

@@ -42,6 +42,16 @@ class WriteFate(Enum):
     ABSENT = "at no server; it was never acknowledged"
 
 
+class Effect(Enum):
+    """A harm that a run shows, in the words of a count of runs."""
+
+    LOST = "an acknowledged write lost"
+    REVERSED = "a committed write without an answer reversed"
+    DIFFERENT = "servers differ"
+    TWO_LEADERS = "two leaders"
+    NO_ANSWER = "a write without an answer while all servers run"
+
+
 @dataclass(frozen=True)
 class StepReport:
     """A step as executed: the events on the wire and on the disks, the time it took, and the lasting differences."""
@@ -64,6 +74,9 @@ class Reproduction:
     committed: tuple[str, ...] = ()  # paths of writes that the model has committed
     present: dict[str, tuple[Sid, ...]] = field(default_factory=dict)  # path, and the servers that have it at the end
     servers: int = 0
+    leaders: dict[Sid, int] = field(default_factory=dict)  # at one time, and their epochs; by hand alone
+    absent: tuple[Sid, ...] = ()  # servers that do not serve at the end; by hand alone
+    unanswered: tuple[str, ...] = ()  # paths of writes that a leader did not answer; by hand alone
 
     def fate(self, path: str) -> WriteFate:
         """The state of a write that was looked up."""
@@ -78,14 +91,21 @@ class Reproduction:
         return tuple(path for path in self.present if self.fate(path) in fates)
 
     @property
+    def effects(self) -> frozenset[Effect]:
+        """The harm that the run shows."""
+        harms = {
+            Effect.LOST: self.having(WriteFate.LOST),
+            Effect.REVERSED: self.having(WriteFate.REVERSED),
+            Effect.DIFFERENT: self.diverged,
+            Effect.TWO_LEADERS: len(self.leaders) > 1,
+            Effect.NO_ANSWER: self.unanswered,
+        }
+        return frozenset(effect for effect, shown in harms.items() if shown)
+
+    @property
     def diverged(self) -> tuple[str, ...]:
         """The writes that some servers have at the end, and others do not."""
         return tuple(path for path, sids in self.present.items() if sids and len(sids) < self.servers)
-
-    @property
-    def kept_all(self) -> bool:
-        """Whether no write is lost or reversed, and all servers have the same."""
-        return not self.having(WriteFate.LOST, WriteFate.REVERSED) and not self.diverged
 
 
 SECONDS_TO_RECOVER = 90.0

@@ -206,13 +206,18 @@ def without(schedule: Schedule, number: int) -> Schedule:
     )
 
 
+def corrections_for(name: str, setup: Setup) -> tuple[str, ...]:
+    """The names of the corrections of the defects of a setup. Raises ScheduleError if there is none."""
+    if names := corrections_of(setup):
+        return names
+    raise ScheduleError(
+        f"{name}: no correction belongs to it; name a run with one of the defects {', '.join(CORRECTIONS)}"
+    )
+
+
 def with_corrections(schedule: Schedule) -> Schedule:
     """The schedule for servers with corrections, on the model that has them. Raises ScheduleError."""
-    names = corrections_of(schedule.setup)
-    if not names:
-        raise ScheduleError(
-            f"{schedule.name}: no correction belongs to it; name a run with one of the defects {', '.join(CORRECTIONS)}"
-        )
+    names = corrections_for(schedule.name, schedule.setup)
     setup = corrected(schedule.setup)
     model = ensemble(schedule.name, setup, schedule.model.properties)
     start = replace(

@@ -17,15 +17,14 @@ from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.releases import MAVEN
+from harness.reproduce.by_hand.servers import Bench
 from harness.reproduce.gates import compile_shim
 from research.reconfig import (
     crash_measured,
-    epochs,
+    defects,
     errors,
-    forgotten,
     moments,
     packets,
-    pending,
     promoted,
     resizing,
     suspicions,
@@ -33,7 +32,7 @@ from research.reconfig import (
 )
 from research.reconfig.crash_computed import cell_differences, computed
 from research.reconfig.crash_table import TABLE_NAME
-from research.reconfig.facts import FactBench, FactTable, Measure, differences, shown, written
+from research.reconfig.facts import FactTable, Measure, differences, shown, written
 
 NEWEST = MAVEN[-1]
 MEASUREMENTS: Mapping[str, Measure] = {
@@ -42,9 +41,9 @@ MEASUREMENTS: Mapping[str, Measure] = {
     "errors": errors.measure,
     "resizing": resizing.measure,
     TABLE_NAME: crash_measured.measure,
-    "pending": pending.measure,
-    "forgotten": forgotten.measure,
-    "epochs": epochs.measure,
+    "pending": defects.pending,
+    "forgotten": defects.forgotten,
+    "epochs": defects.epochs,
     "truncated": truncated.measure,
     "promoted": promoted.measure,
     "suspicions": suspicions.measure,
@@ -83,15 +82,15 @@ def main(arguments: list[str] | None = None) -> int:
         return _cells_compared(model, on_page, "the page")
     try:
         with directories(options.keep) as folder:
-            tables = _measured(tuple(options.name) or tuple(MEASUREMENTS), FactBench(folder, options.release))
+            tables = _measured(tuple(options.name) or tuple(MEASUREMENTS), Bench(folder, options.release))
             return max(_compared(options, tables), _compared_with_model(tables))
     except (ServerError, OSError) as error:
         return refused(str(error), 1)
 
 
-def _measured(names: tuple[str, ...], bench: FactBench) -> list[FactTable]:
+def _measured(names: tuple[str, ...], bench: Bench) -> list[FactTable]:
     if set(names) & set(GATED):
-        bench = FactBench(bench.directory, bench.release, compile_shim(bench.directory))
+        bench = Bench(bench.directory, bench.release, compile_shim(bench.directory))
     tables: list[FactTable] = []
     for number, name in enumerate(names, 1):
         print(f"{number} of {len(names)}: {name}", flush=True)

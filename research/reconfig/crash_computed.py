@@ -277,7 +277,7 @@ def _ends(sid: Sid, way: Way) -> tuple[Sid, Sid]:
 
 
 def brief(view: View | None) -> str:
-    """A view in one line, as `research.reconfig.servers.brief` writes a configuration; `-` for no view."""
+    """A view in one line, as `harness.reproduce.by_hand.servers.brief` writes a configuration; `-` for no view."""
     if view is None:
         return "-"
     names = ", ".join(map(str, sorted(view.voters)))

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from harness.processes import ServerError, wait_until
+from harness.reproduce.by_hand.observation import look, wait_logged
+from harness.reproduce.by_hand.servers import NEXT, RECONFIG, Bench, ReconfigServers, brief
 from harness.reproduce.proxies import Way
 from harness.session import Session
 from research.reconfig.crash_table import (
@@ -20,8 +22,7 @@ from research.reconfig.crash_table import (
     disk_cell,
     row,
 )
-from research.reconfig.facts import FactBench, FactTable, look, wait_logged
-from research.reconfig.servers import NEXT, RECONFIG, ReconfigServers, brief
+from research.reconfig.facts import FactTable
 from spec.quorum import Sid
 
 ACTIVE = f"zoo.cfg.dynamic.{ZXID:x}"
@@ -29,12 +30,12 @@ SECONDS = 20.0
 EXPECTED_CODE = 1  # of a server whose file does not name it
 
 
-def measure(bench: FactBench) -> Iterable[FactTable]:
+def measure(bench: Bench) -> Iterable[FactTable]:
     """The table, with a row for each of `CRASHES`."""
     yield FactTable(TABLE_NAME, COLUMNS, tuple(crash(bench, number) for number in range(len(CRASHES))))
 
 
-def crash(bench: FactBench, number: int) -> tuple[str, ...]:
+def crash(bench: Bench, number: int) -> tuple[str, ...]:
     """One row of `CRASHES` at real servers. Raises ServerError."""
     change, position = CRASHES[number]
     with bench.servers(f"crash-{number}", ALL, shim=bench.shim) as servers:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from harness import real
 from harness.processes import Process, ServerError, free_ports, wait_until
+from harness.reproduce.by_hand.servers import OPTIONS, RECONFIG, Bench, ReconfigServers
 from harness.session import Session
 from harness.zoo_cfg import Member, View, write_zoo_cfg
-from research.reconfig.facts import FactBench, FactTable
-from research.reconfig.servers import OPTIONS, RECONFIG, ReconfigServers
+from research.reconfig.facts import FactTable
 from spec.text import required_integer
 
 NAMES = {
@@ -21,7 +21,7 @@ NAMES = {
 """The codes of `KeeperException.Code` that were seen or read here."""
 
 
-def measure(bench: FactBench) -> Iterable[FactTable]:
+def measure(bench: Bench) -> Iterable[FactTable]:
     """The codes of refused requests at a leader of three, and at three servers that refuse everything."""
     rows: list[tuple[str, str]] = []
     with bench.servers("errors", (1, 2, 3, 4, 5)) as servers:

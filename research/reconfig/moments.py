@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from harness.processes import wait_until
+from harness.reproduce.by_hand.observation import COLUMNS, look, wait_config, wait_logged
+from harness.reproduce.by_hand.servers import NEXT, RECONFIG, Bench, ReconfigServers
 from harness.reproduce.proxies import Way
-from research.reconfig.facts import COLUMNS, FactBench, FactTable, look, wait_config, wait_logged
-from research.reconfig.servers import NEXT, RECONFIG, ReconfigServers
+from research.reconfig.facts import FactTable
 
 COMMITTED = "0x100000001: {1, 2, 3, 4}"
 PENDING = 0x100000001
 RESTARTED = "all restarted"
 
 
-def measure(bench: FactBench) -> Iterable[FactTable]:
+def measure(bench: Bench) -> Iterable[FactTable]:
     """The files of servers 1, 3 and 4 when nothing, the proposal, and the activation has reached them."""
     rows: list[tuple[str, ...]] = []
     keys: list[tuple[str, ...]] = []

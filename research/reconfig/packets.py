@@ -8,9 +8,10 @@ from collections.abc import Iterable
 
 from harness.layouts import read
 from harness.processes import ServerError, wait_until
+from harness.reproduce.by_hand.observation import gossip_of, wait_config
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers, SeenPacket
 from harness.reproduce.proxies import HEAD
-from research.reconfig.facts import FactBench, FactTable, gossip_of, wait_config
-from research.reconfig.servers import ReconfigServers, SeenPacket
+from research.reconfig.facts import FactTable
 from spec.quorum import Sid
 
 FOUR = "0x100000001: {1, 2, 3 + observer 4}"
@@ -20,7 +21,7 @@ TXN_HEADER = "lilli"
 DIGEST = struct.Struct(">iq")
 
 
-def measure(bench: FactBench) -> Iterable[FactTable]:
+def measure(bench: Bench) -> Iterable[FactTable]:
     """The packets of one run, decoded field by field."""
     with bench.servers("packets", (1, 2, 3, 4)) as servers:
         servers.begin_led_by(3, (1, 2, 3))

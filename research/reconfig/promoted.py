@@ -12,12 +12,12 @@ observer), `SyncedLearnerTracker.addAck`, `FastLeaderElection.totalOrderPredicat
 from collections.abc import Iterable
 
 from harness.processes import wait_until
+from harness.reproduce.by_hand.observation import drop_links, epoch_file, wait_logged
+from harness.reproduce.by_hand.servers import RECONFIG, Bench, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.zoo_cfg import OBSERVER, PARTICIPANT
 from refimpl.wire.packet import PacketType
-from research.reconfig.epochs import epoch_of
-from research.reconfig.facts import FactBench, FactTable, drop_links, wait_logged
-from research.reconfig.servers import RECONFIG, ReconfigServers
+from research.reconfig.facts import FactTable
 from spec.quorum import Sid
 
 ROLES = {1: PARTICIPANT, 2: PARTICIPANT, 3: PARTICIPANT, 4: OBSERVER, 5: OBSERVER}
@@ -29,13 +29,13 @@ BUT_UPTODATE = frozenset(PacketType) - {PacketType.UPTODATE}
 COLUMNS = ("question", "the partition comes at once", "control: 4 follows 2 first")
 
 
-def measure(bench: FactBench) -> Iterable[FactTable]:
+def measure(bench: Bench) -> Iterable[FactTable]:
     """The run, and its control in which 4 follows 2 as a voter before the partition."""
     lost, control = (dict(run(bench, f"promoted-{follows}", follows=follows)) for follows in (False, True))
     yield FactTable("promoted", COLUMNS, tuple((question, lost[question], control[question]) for question in lost))
 
 
-def run(bench: FactBench, name: str, *, follows: bool) -> Iterable[tuple[str, str]]:
+def run(bench: Bench, name: str, *, follows: bool) -> Iterable[tuple[str, str]]:
     """Promote 4 and 5, and part {1, 2} from {3, 4, 5}. Raises ServerError if a step does not happen in time."""
     with bench.servers(name, ROLES) as servers:
         servers.begin_led_by(3, ROLES)
@@ -43,7 +43,7 @@ def run(bench: FactBench, name: str, *, follows: bool) -> Iterable[tuple[str, st
         wait_until(lambda: all((servers.applied(sid) or 0) > 0x100000000 for sid in ROLES), SECONDS, "all have a write")
         yield "the reply of 3 to the write", _kill_the_leader(servers)
         wait_until(lambda: servers.role(2) == "leader", SECONDS, "server 2 leads")
-        yield "epoch of 4 when 2 leads with its acknowledgement", str(epoch_of(servers, 4))
+        yield "epoch of 4 when 2 leads with its acknowledgement", str(epoch_file(servers, 4))
         yield "the log of 4 has the write then", "yes" if WRITTEN in servers.logged(4) else "no"
         servers.part(OLD_SIDE, (3, 5))
         if follows:

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.processes import ServerError, wait_until
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers, brief
 from harness.servers import CREATE, SERVE_SECONDS, WORLD
 from harness.zoo_cfg import observers_of, voters_of
-from research.reconfig.facts import FactBench, FactTable
-from research.reconfig.servers import ReconfigServers, brief
+from research.reconfig.facts import FactTable
 from spec.quorum import Sid
 from spec.text import required_integer
 from spec.txn import epoch_of
@@ -139,7 +139,7 @@ def looking_count(servers: ReconfigServers, sid: Sid) -> int:
     return required_integer(match[1]) if match else -1
 
 
-def measure(bench: FactBench) -> Iterable[FactTable]:
+def measure(bench: Bench) -> Iterable[FactTable]:
     """The outcome of each step, and the times without service."""
     rows: list[tuple[str, ...]] = []
     times: list[tuple[str, ...]] = []

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from harness.processes import ServerError, wait_until
+from harness.reproduce.by_hand.observation import COLUMNS, drop_links, look, wait_config, wait_logged
+from harness.reproduce.by_hand.servers import NEXT, RECONFIG, Bench, ReconfigServers, brief
 from harness.reproduce.proxies import Way
 from harness.zoo_cfg import OBSERVER, PARTICIPANT
-from research.reconfig.facts import COLUMNS, FactBench, FactTable, drop_links, look, wait_config, wait_logged
-from research.reconfig.servers import NEXT, RECONFIG, ReconfigServers, brief
+from research.reconfig.facts import FactTable
 from spec.quorum import Sid
 
 ZXID = 0x100000001
@@ -21,7 +22,7 @@ RESTART_SECONDS = 10.0
 PROMOTED = {1: PARTICIPANT, 2: PARTICIPANT, 3: PARTICIPANT, 4: OBSERVER}
 
 
-def measure(bench: FactBench) -> Iterable[FactTable]:
+def measure(bench: Bench) -> Iterable[FactTable]:
     """All runs of this module."""
     yield FactTable("unwritable", ("question", "seen"), tuple(unwritable(bench)))
     yield FactTable("disabled-one", ("moment", "server", *COLUMNS), tuple(disabled_one(bench)))
@@ -31,7 +32,7 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
     yield FactTable("promotion-alone", ("moment", "server", *COLUMNS, "a write at 2"), tuple(promotion_alone(bench)))
 
 
-def unwritable(bench: FactBench) -> Iterable[tuple[str, str]]:
+def unwritable(bench: Bench) -> Iterable[tuple[str, str]]:
     """Follower 1 cannot write `.next`: a folder with a file in it has that name."""
     with bench.servers("unwritable", (1, 2, 3, 4)) as servers:
         servers.begin_led_by(3, (1, 2, 3))
@@ -62,7 +63,7 @@ def unwritable(bench: FactBench) -> Iterable[tuple[str, str]]:
         yield "config node of 1 after a restart", brief(servers.config(1))
 
 
-def disabled_one(bench: FactBench) -> Iterable[tuple[str, ...]]:
+def disabled_one(bench: Bench) -> Iterable[tuple[str, ...]]:
     """Server 2 has `reconfigEnabled=false`, the others `true`."""
     with bench.servers("disabled-one", (1, 2, 3, 4), special={2: {"reconfigEnabled": "false"}}) as servers:
         servers.begin_led_by(3, (1, 2, 3))
@@ -91,7 +92,7 @@ def disabled_one(bench: FactBench) -> Iterable[tuple[str, ...]]:
         yield from rows("2 restarted with `server.4` in its `zoo.cfg`")
 
 
-def dead_designated(bench: FactBench) -> Iterable[tuple[str, str]]:
+def dead_designated(bench: Bench) -> Iterable[tuple[str, str]]:
     """Leader 3 leaves; server 1 acknowledges first and is killed before the commit."""
     with bench.servers("dead-designated", (1, 2, 3, 4)) as servers:
         servers.begin_led_by(3, (1, 2, 3))
@@ -118,7 +119,7 @@ def dead_designated(bench: FactBench) -> Iterable[tuple[str, str]]:
         client.drop()
 
 
-def no_candidate(bench: FactBench) -> Iterable[tuple[str, str]]:
+def no_candidate(bench: Bench) -> Iterable[tuple[str, str]]:
     """Leader 3 stays alone, with another quorum port: no other server can be designated."""
     with bench.servers("no-candidate", (1, 2, 3, 4)) as servers:
         servers.begin_led_by(3, (1, 2, 3))
@@ -144,7 +145,7 @@ def no_candidate(bench: FactBench) -> Iterable[tuple[str, str]]:
         client.drop()
 
 
-def promotion(bench: FactBench) -> Iterable[tuple[str, ...]]:
+def promotion(bench: Bench) -> Iterable[tuple[str, ...]]:
     """Observer 4 is to become a voter; follower 1 is cut off, or killed and started again, before its ACK arrives."""
     for case, way, dies in (
         ("logs the proposal, and is cut off", Way.UP, False),
@@ -178,7 +179,7 @@ def _promote(servers: ReconfigServers, held: Way, dies: bool) -> Iterable[tuple[
         yield "leader 3 has started again", str(sid), *sight.cells(), _write_at(servers, sid, "/two")
 
 
-def promotion_alone(bench: FactBench) -> Iterable[tuple[str, ...]]:
+def promotion_alone(bench: Bench) -> Iterable[tuple[str, ...]]:
     """Observer 4 is to become a voter; leader 3 is killed when it alone has logged that, and starts again under 2."""
     with bench.servers("promotion-alone", PROMOTED) as servers:
         servers.begin_led_by(3, PROMOTED)

@@ -10,11 +10,12 @@ Source: `Leader.getDesignatedLeader` (the ack set), `LearnerHandler.syncFollower
 from collections.abc import Iterable
 
 from harness.processes import wait_until
+from harness.reproduce.by_hand.observation import wait_logged
+from harness.reproduce.by_hand.servers import RECONFIG, Bench, ReconfigServers, brief
 from harness.reproduce.proxies import Way
 from harness.session import Session
 from refimpl.wire.packet import PacketType
-from research.reconfig.facts import FactBench, FactTable, wait_logged
-from research.reconfig.servers import RECONFIG, ReconfigServers, brief
+from research.reconfig.facts import FactTable
 
 WRITTEN, RECONFIGURED = 0x100000001, 0x100000002
 BEFORE = "/before"  # so that the log has a record where it is cut
@@ -23,13 +24,13 @@ ALL = frozenset(PacketType)
 COLUMNS = ("question", "1 connects again", "control: it does not")
 
 
-def measure(bench: FactBench) -> Iterable[FactTable]:
+def measure(bench: Bench) -> Iterable[FactTable]:
     """The run, and its control without the connection that breaks."""
     lost, control = (dict(run(bench, f"truncated-{breaks}", breaks=breaks)) for breaks in (True, False))
     yield FactTable("truncated", COLUMNS, tuple((question, lost[question], control[question]) for question in lost))
 
 
-def run(bench: FactBench, name: str, *, breaks: bool) -> Iterable[tuple[str, str]]:
+def run(bench: Bench, name: str, *, breaks: bool) -> Iterable[tuple[str, str]]:
     """Replace leader 3 by 4; with `breaks` the connection of 1 breaks in between. Raises ServerError."""
     with bench.servers(name, (1, 2, 3, 4), shim=bench.shim) as servers:
         servers.begin_led_by(3, (1, 2, 3))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import spec
-from harness import releases
 from harness.processes import Process, ServerError
+from harness.reproduce.by_hand.restore import Restorable, admin_jars
 from harness.reproduce.driver import ScheduleDriver
 from harness.reproduce.ends import Outcome
 from harness.reproduce.gates import compile_shim
 from harness.reproduce.lab import Lab
 from harness.reproduce.proxies import Fate, WirePacket
 from harness.reproduce.schedule import ScheduleError, load_schedule, with_losses
-from research.restore import JETTY, POM, Restorable
 from spec.quorum import Sid
 from spec.quorum.view import View
 from tests.reality.incidents.scene import SECONDS, Scene, Truth
@@ -95,7 +94,7 @@ def observer_becomes_voter(scene: Scene) -> Truth:
 
 
 class RestorableByClients(Restorable):
-    """The servers of `research.restore`, with the small files and the log of an operator."""
+    """The servers of `harness.reproduce.by_hand.restore`, with the small files and the log of an operator."""
 
     session_milliseconds = 4000
 
@@ -107,7 +106,7 @@ class RestorableByClients(Restorable):
 
 def restore_undone(scene: Scene) -> Truth:
     """The Snapshot and Restore Guide, then acknowledged writes, then a SIGTERM to the leader."""
-    jars = releases.copy_jars(releases.maven_for(JETTY), JETTY, POM, scene.home, "jackson-databind-2.18.1.jar")
+    jars = admin_jars(scene.home)
     servers = RestorableByClients(scene.home, scene.release, jars)
     scene.servers = servers
     servers.start_all()

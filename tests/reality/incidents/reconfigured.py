@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.processes import ServerError, wait_until
+from harness.reproduce.by_hand.observation import wait_logged
+from harness.reproduce.by_hand.replacement import NEW_SIDE, OLD_SIDE
+from harness.reproduce.by_hand.servers import NEXT, RECONFIG, SKIP_ACL, Bench, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.zoo_cfg import OBSERVER, PARTICIPANT, version_of
-from research.reconfig.facts import NEW_SIDE, OLD_SIDE, FactBench, wait_logged
-from research.reconfig.servers import NEXT, RECONFIG, SKIP_ACL, ReconfigServers
 from spec.quorum import Sid
 from tests.reality.incidents.scene import SECONDS, Scene, Truth
 from tests.reality.incidents.servers import FILES, StandingServers
@@ -80,9 +81,7 @@ def reconfig_mixed(scene: Scene) -> Truth:
 
 
 def _bench(scene: Scene, roles: Mapping[Sid, str] | tuple[Sid, ...], **options: Any) -> ReconfigServers:
-    servers = FactBench(scene.home, scene.release).servers(
-        "incident", tuple(roles), options=(SKIP_ACL, *FILES), **options
-    )
+    servers = Bench(scene.home, scene.release).servers("incident", tuple(roles), options=(SKIP_ACL, *FILES), **options)
     scene.servers = servers
     return servers
 
@@ -97,7 +96,7 @@ def _asked(scene: Scene, servers: ReconfigServers, join: list[Sid]) -> int:
 
 
 def pending_view(scene: Scene) -> Truth:
-    """The growth from three to five of `research.reconfig.pending`, while clients write."""
+    """The growth from three to five of `harness.reproduce.by_hand.pending`, while clients write."""
     servers = _bench(scene, (1, 2, 3, 4, 5), keys={"syncLimit": "16"})
     servers.begin_led_by(3, (1, 2, 3))
     for sid in (4, 5):

@@ -322,3 +322,32 @@ class ReconfigServers(Servers):
         """Kill all servers and close the proxies."""
         super().shut_down()
         self.network.shut_down()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The place and the release for the servers of one run.
+
+    `shim` is the library of the disk gates, and `java_options` are added to those of every server.
+    """
+
+    directory: Path
+    release: str
+    shim: Path | None = None
+    java_options: tuple[str, ...] = ()
+
+    def servers(
+        self,
+        name: str,
+        sids: Roles | Iterable[Sid],
+        *,
+        keys: Mapping[str, str] | None = None,
+        special: Mapping[Sid, Mapping[str, str]] | None = None,
+        options: Iterable[str] = (SKIP_ACL,),
+        shim: Path | None = None,
+    ) -> ReconfigServers:
+        """Servers in a new folder of this name; they do not run yet."""
+        folder = self.directory / name
+        folder.mkdir(parents=True)
+        java = (*options, *self.java_options)
+        return ReconfigServers(folder, sids, self.release, keys=keys, special=special, options=java, shim=shim)
