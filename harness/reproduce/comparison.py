@@ -3,7 +3,8 @@
 Rules of this module:
 
 - Observed are roles (`srvr`), zxids in the log files and at the gates, connections and packets in flight at the
-  proxies, replies, and the last applied zxid (`srvr`) of a server that applies a commit late.
+  proxies, replies, and the last applied zxid (`srvr`) of a server that applies a commit late. The epoch of the history
+  is read from its file, and a snapshot where its content matters (`Durable.dirty`).
 - Servers may be ahead of the model where the model lets a step be late: packets in flight have the model's packets as
   a prefix, and a reply may be early.
 - A leader that has lost its quorum may notice earlier than in the model.
@@ -14,10 +15,11 @@ from collections.abc import Iterator
 
 from checker.engine.model import Row
 from checker.models.ensemble.connection import Connection
+from harness.reproduce.disks import path_of, read_current_epoch, snapshot_paths
 from harness.reproduce.gates import ServerThread
 from harness.reproduce.lab import Lab
 from harness.reproduce.proxies import Way, WirePacket
-from harness.reproduce.schedule import Schedule, applied_zxid, pending_appends, wire_form
+from harness.reproduce.schedule import Schedule, applied_zxid, pending_appends, wire_form, written_epoch
 from refimpl.wire.packet import PacketType
 from spec.quorum import Sid
 from spec.server import Server
@@ -35,14 +37,17 @@ class Comparison:
 
     def differences(self, row: Row) -> list[str]:
         """The observable differences between the servers and a state of the model, which follows the last one."""
-        compared = (self.roles, self.logs, self._late_commits, self._connections, self._in_flight, self._replies)
+        compared = (
+            self.roles, self.logs, self._epochs, self._snapshots,
+            self._late_commits, self._connections, self._in_flight, self._replies,
+        )  # fmt: skip
         return [difference for find in compared for difference in find(row)]
 
     def roles(self, row: Row) -> list[str]:
         """The servers whose role is not that of the model."""
         faults = []
         for sid in self._lab.sids:
-            expected = _role(self._schedule.server(row, sid), sid)
+            expected = role_of(self._schedule.server(row, sid), sid)
             role = self._lab.role(sid)
             early = role is None and self._schedule.leads_without_quorum(row, sid)
             if role != expected and not early:
@@ -71,6 +76,26 @@ class Comparison:
         return zxid in self._lab.gates[sid].waiting() or (
             threads.is_closed(ServerThread.SYNC) and threads.is_held(ServerThread.SYNC)
         )
+
+    def _epochs(self, row: Row) -> Iterator[str]:
+        for sid in self._lab.sids:
+            server = self._schedule.server(row, sid)
+            expected, epoch = written_epoch(server), read_current_epoch(self._lab.data(sid))
+            if expected is not None and epoch != expected:
+                yield f"currentEpoch of server {sid} is {epoch}, and the model has {expected}"
+
+    def _snapshots(self, row: Row) -> Iterator[str]:
+        """The snapshots whose content is not that of the log, where the files have no such snapshot."""
+        for sid in self._lab.sids:
+            dirty = self._schedule.server(row, sid).durable.dirty
+            if dirty is None:
+                continue
+            expected = frozenset(path_of(txn.zxid, txn.value) for txn in dirty.txns)
+            paths = snapshot_paths(self._lab.data(sid), dirty.zxid)
+            if paths != expected:
+                text = "is not there" if paths is None else f"has {', '.join(sorted(paths)) or 'nothing'}"
+                name = f"the snapshot {format_zxid(dirty.zxid)} of server {sid}"
+                yield f"{name} {text}, and the model has {', '.join(sorted(expected))}"
 
     def _late_commits(self, row: Row) -> Iterator[str]:
         for sid in self._lab.sids:
@@ -119,7 +144,8 @@ class Comparison:
         return problems
 
 
-def _role(server: Server, sid: Sid) -> str | None:
+def role_of(server: Server, sid: Sid) -> str | None:
+    """The role of a server that serves, as `srvr` names it; None if it does not serve."""
     part = server.zab
     if part is None or not part.serves:
         return None

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from refimpl.disk import epochs, snapshot
+from refimpl.disk.files import DataError
 from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn
@@ -66,6 +67,20 @@ def _change(txn: Txn) -> Change:
 
 def _creation(path: str, value: object) -> Change:
     return Change(0, 0, 0, CreateTxn(path, str(value).encode(), OPEN_ACL_UNSAFE, False, NO_CVERSION))
+
+
+def read_current_epoch(data: Path) -> int | None:
+    """The epoch of the history in a `dataDir`; None without the file."""
+    return epochs.read(data / "version-2" / epochs.CURRENT)
+
+
+def snapshot_paths(data: Path, zxid: int) -> frozenset[str] | None:
+    """The znodes of transactions in the snapshot of this zxid; None without such a snapshot, or before its end."""
+    try:
+        tree = snapshot.read(data / "version-2" / f"{snapshot.PREFIX}.{zxid:x}", zxid).tree
+    except (OSError, DataError):
+        return None
+    return frozenset(path for path, _ in tree.preorder() if path.startswith(("/write-", "/zxid-")))
 
 
 def logged_zxids(data: Path) -> tuple[int, ...]:

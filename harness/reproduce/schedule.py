@@ -45,7 +45,7 @@ from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.server import Server
 from spec.zab.packets import Commit, Inform, NewLeader, Proposal, QuorumPacket, Trunc, name_of
-from spec.zab.state import Append, Leader, logged_and_queued
+from spec.zab.state import Append, Leader, Learner, logged_and_queued
 
 
 class ScheduleError(Exception):
@@ -124,6 +124,13 @@ class Schedule:
             sid for sid, (before, after) in parts.items()
             if after is not None and after.commits and not (before is not None and before.commits)
         )  # fmt: skip
+
+    def cannot_truncate(self, step: ScheduledStep) -> Sid | None:
+        """The server that receives a TRUNC in this step and has no part then: its process ends."""
+        if step.move.action != ServerAction.RECEIVE or not isinstance(step.move.arguments[2], Trunc):
+            return None
+        reader: Sid = step.move.arguments[1]
+        return reader if self.server(step.after, reader).zab is None else None
 
     def serves(self, row: Row, sid: Sid) -> bool:
         """Whether a server has reached BROADCAST."""
@@ -279,6 +286,13 @@ def pending_appends(server: Server) -> tuple[int, ...]:
     """The zxids of the transactions that wait for the disk."""
     queue = () if server.zab is None else server.zab.queue
     return tuple(item.txn.zxid for item in queue if isinstance(item, Append))
+
+
+def written_epoch(server: Server) -> int | None:
+    """The epoch in the file `currentEpoch`; None while a learner handles NEWLEADER, which writes it at some time."""
+    part = server.zab
+    waits = part is not None and not all(isinstance(item, Append) for item in part.queue)
+    return None if waits or (isinstance(part, Learner) and part.owes_ack) else server.durable.current_epoch
 
 
 def applied_zxid(server: Server) -> int:
