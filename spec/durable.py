@@ -63,10 +63,11 @@ class Durable(msgspec.Struct, frozen=True):
     `accepted_epoch` is the last epoch whose proposal (LEADERINFO) was acknowledged, `current_epoch` the last one whose
     leader was followed. `snapshot` is the zxid of the snapshot that the log continues, 0 without one; `log` are the
     transactions of that snapshot, where they are known, and the records after it. `dirty` is the newest snapshot if its
-    content differs from the log up to its zxid, which only variants cause. Raises ValueError when the accepted epoch is
-    behind the current one, as `QuorumPeer.loadDataBase` refuses to start. ZooKeeper also refuses when the last zxid is
-    of a later epoch than the current one, after a crash between log and epoch; here such a server starts, and finds its
-    leader again.
+    content differs from the log up to its zxid, which only variants cause. `covered` is the zxid of the last record in
+    the log files that the snapshot covers; it matters to `trunc-after-snap` alone, and is 0 without it. Raises
+    ValueError when the accepted epoch is behind the current one, as `QuorumPeer.loadDataBase` refuses to start.
+    ZooKeeper also refuses when the last zxid is of a later epoch than the current one, after a crash between log and
+    epoch; here such a server starts, and finds its leader again.
     """
 
     accepted_epoch: int = 0
@@ -74,6 +75,7 @@ class Durable(msgspec.Struct, frozen=True):
     snapshot: int = 0
     log: TxnSequence = ()
     dirty: Snapshot | None = None
+    covered: int = 0
 
     def __post_init__(self) -> None:
         if self.accepted_epoch < self.current_epoch:

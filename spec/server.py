@@ -314,6 +314,10 @@ def _adopted(server: Server, result: ZabResult, rules: ElectionRules, zab: ZabRu
     server = _configured(server, result.effects)
     if server.disk_full and _needs_disk(server, result):
         return _give_up(server, rules, zab)
+    if result.exits:
+        part = server.zab
+        assert part is not None  # it has handled the event
+        server = replace(server, zab=replace(part, queue=()), remains=StaleMemory())
     if result.state is None:
         lost = _give_up(replace(server, durable=result.durable), rules, zab)
         return None if lost is None else Step(lost.state, (*result.effects, *lost.effects))

@@ -90,7 +90,7 @@ class ScheduleDriver:
         for sid in (*leaving, *self._deposed(step)):
             self._elections.isolate(sid)
         self._delay_where_late(step)
-        problem = self._act(step, deadline)
+        problem = self._act(step, deadline) or self._start_again(step, deadline)
         for sid, leader in leaving.items():
             # A learner gives up by itself, or not, unless its leader has ended the connection.
             connection = self.schedule.connection(step.after, sid, leader)
@@ -103,6 +103,18 @@ class ScheduleDriver:
             differences = self._differences(step.after)
         notes, self.seen = tuple(self.seen), []
         return StepReport(step.number, step.caption, notes, time.monotonic() - started, tuple(differences))
+
+    def _start_again(self, step: ScheduledStep, deadline: float) -> str | None:
+        """Start a server again that ends at a TRUNC which it cannot obey; the difference if it does not end."""
+        sid = self.schedule.cannot_truncate(step)
+        while sid is not None and self.lab.alive(sid):
+            if time.monotonic() > deadline:
+                return f"server {sid} does not end, and the model's server cannot truncate its log"
+            time.sleep(POLL_SECONDS)
+        if sid is not None:
+            self.seen.append(f"server {sid} ends, and is started again")
+            self._start(sid, step)
+        return None
 
     def _deposed(self, step: ScheduledStep) -> list[Sid]:
         """The leaders that lose their quorums in a step, which they notice at their next tick."""

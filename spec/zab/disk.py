@@ -116,8 +116,8 @@ def done(durable: Durable, operation: DiskOperation) -> Durable:
     match operation:
         case Append(txn=txn):
             return durable.appended(txn)
-        case TakeSnapshot(txns=txns, snapshot=snapshot):
-            return _with_snapshot(durable, txns, snapshot)
+        case TakeSnapshot(txns=txns, snapshot=snapshot, covered=covered):
+            return replace(_with_snapshot(durable, txns, snapshot), covered=covered)
         case EnterEpoch(epoch=epoch):
             return replace(durable, current_epoch=epoch)
     raise ValueError(f"a disk does not know {operation!r}")
@@ -139,6 +139,27 @@ def _with_snapshot(durable: Durable, txns: tuple[Txn, ...], snapshot: int) -> Du
     return replace(durable, log=log, dirty=Snapshot(max(dirty.zxid, txns[-1].zxid), txns))
 
 
+def covered(durable: Durable, snapshot: int, rules: ZabRules) -> int:
+    """The last record that a snapshot covers, once it is written; 0 without `trunc-after-snap`.
+
+    The log files keep the records that a SNAP replaces (`Learner.syncWithLeader`).
+    """
+    if Variant.TRUNC_AFTER_SNAP not in rules.variants or not snapshot:
+        return durable.covered
+    return max([durable.covered, *(txn.zxid for txn in durable.records)])
+
+
+def can_truncate(durable: Durable, zxid: int, rules: ZabRules) -> bool:
+    """Whether a TRUNC to this zxid succeeds: not in 3.9.5 where every record in the log files is before it.
+
+    `FileTxnLog.truncate` cuts behind the first record that is not before the zxid, and fails without one. The server
+    then ends its process (`Learner.syncWithLeader`).
+    """
+    if Variant.TRUNC_AFTER_SNAP not in rules.variants:
+        return True
+    return 0 < zxid <= durable.covered or any(txn.zxid >= zxid for txn in durable.records)
+
+
 def truncated(durable: Durable, zxid: int, rules: ZabRules) -> Durable:
     """The disk after a TRUNC to this zxid (`FileTxnSnapLog.truncateLog`).
 
@@ -146,8 +167,9 @@ def truncated(durable: Durable, zxid: int, rules: ZabRules) -> Durable:
     record that is not before the zxid (`trunc-after-snap`). It also keeps all snapshots (ZOOKEEPER-4837, 1549,
     `fuzzy-snapshot`).
     """
-    variants, cut = rules.variants, durable.truncated(zxid)
-    if Variant.TRUNC_AFTER_SNAP in variants and all(txn.zxid != zxid for txn in durable.records):
+    variants, cut = rules.variants, replace(durable.truncated(zxid), covered=min(durable.covered, zxid))
+    is_logged = 0 < zxid <= durable.covered or any(txn.zxid == zxid for txn in durable.records)
+    if Variant.TRUNC_AFTER_SNAP in variants and not is_logged:
         following = next((txn for txn in durable.records if txn.zxid > zxid), None)
         cut = cut if following is None else cut.appended(following)
     dirty = durable.dirty

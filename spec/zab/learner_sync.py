@@ -43,6 +43,8 @@ from spec.zab.state import (
 def begin(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules) -> ZabResult:
     """Handle the first packet: DIFF keeps the log, TRUNC cuts it immediately, SNAP replaces the tree in memory."""
     match packet:
+        case Trunc(zxid=zxid) if not disk.can_truncate(peer.durable, zxid, rules):
+            return ZabResult(peer.durable, None, exits=True)
         case Trunc(zxid=zxid):
             durable = disk.truncated(peer.durable, zxid, rules)
             tree = tuple(durable.txns)
@@ -211,7 +213,8 @@ def _to_persist(
     if learner.tree is not None:
         tree = tuple(learner.tree)
         changed = tree != tuple(peer.durable.txns) or learner.snapshot
-        return learner, (TakeSnapshot(tree, learner.snapshot),) if changed else (), ()
+        covered = disk.covered(peer.durable, learner.snapshot, rules)
+        return learner, (TakeSnapshot(tree, learner.snapshot, covered),) if changed else (), ()
     if Variant.LOGGED_AFTER_UPTODATE in rules.variants or logs_late:
         return learner, (), ()
     count = _matching(learner.not_logged, learner.packets_committed)

@@ -67,10 +67,14 @@ class Append(DiskOperation, frozen=True):
 
 
 class TakeSnapshot(DiskOperation, frozen=True):
-    """Write the tree that a SNAP or a TRUNC left in memory. `snapshot` is the zxid of the SNAP, 0 after a TRUNC."""
+    """Write the tree that a SNAP or a TRUNC left in memory. `snapshot` is the zxid of the SNAP, 0 after a TRUNC.
+
+    `covered` is that of the disk after it (`Durable.covered`).
+    """
 
     txns: tuple[Txn, ...]
     snapshot: int
+    covered: int = 0
 
 
 class EnterEpoch(DiskOperation, frozen=True):
@@ -288,14 +292,15 @@ class StaleMemory(msgspec.Struct, frozen=True):
 class ZabResult(msgspec.Struct, frozen=True):
     """The result of an event: disk, state and effects. With a state of None the server looks for a leader again.
 
-    With a `successor`, its part ends in order too, and the server then follows that server, or leads if it is the
-    successor itself, without an election (`reconfigFlag`).
+    With `exits` the process ends before, and begins again at once. With a `successor`, its part ends in order too, and
+    the server then follows that server, or leads if it is the successor itself, without an election (`reconfigFlag`).
     """
 
     durable: Durable
     state: Leader | Learner | None
     effects: tuple[Effect, ...] = ()
     successor: Sid | None = None
+    exits: bool = False
 
     def after(self, effects: tuple[Effect, ...]) -> "ZabResult":
         """A copy with these effects before its own."""

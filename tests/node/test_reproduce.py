@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from checker.engine import Step
+from checker.engine.semantics import successors
+from checker.scenario import from_text
 from harness.releases import DEBIAN
 from harness.reproduce.driver import reproduce
 from harness.reproduce.ends import Outcome, Reproduction, WriteFate
 from harness.reproduce.gates import compile_shim
-from harness.reproduce.schedule import load_schedule, with_losses, without
+from harness.reproduce.schedule import load_schedule, schedule_of, with_losses, without
 
 SCENARIOS = Path(__file__).parents[2] / "spec" / "scenarios"
 DEFECTS = SCENARIOS / "known-defects"
@@ -98,6 +101,33 @@ def test_without_the_crash_before_the_write_to_the_log_nothing_is_lost(file: Pat
     result = execute(file, tmp_path, DEBIAN, control=True)
     assert result.outcome is Outcome.CONFIRMED, result.reason
     assert result.present == {"/write-1": (1, 2, 3)}
+
+
+CANNOT_TRUNCATE = (
+    "server.1 and server.4 elect server.3", "server.4 receives SNAP 1:3", "server.3 crashes",
+    "server.4 receives NEWLEADER", "server.4 has a snapshot", "server.4 has currentEpoch 2", "server.4 has lost",
+    "server.1 has lost", "server.1 elects server.2", "server.4 joins server.2", "server.4 receives TRUNC 1:2",
+    "server.1 receives DIFF", "server.1 receives NEWLEADER", "server.2 receives ACK", "server.1 receives UPTODATE",
+    "server.4 joins server.2",
+)  # fmt: skip
+"""The observer has the record 1:1 and the snapshot 1:3, so the TRUNC 1:2 finds no record to cut at."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", [DEBIAN, "3.9.5"])
+def test_a_server_that_cannot_truncate_its_log_ends(release: str, tmp_path: Path) -> None:
+    text = (DEFECTS / "zookeeper-4837.yaml").read_text("utf-8").replace("4837]", "4837, trunc-after-snap]")
+    job = from_text(text, lambda name: (DEFECTS / name).read_text("utf-8"))
+    path = [Step(None, job.model.initial())]
+    for caption in CANNOT_TRUNCATE:
+        moves = successors(job.model, path[-1].row)
+        path.append(next(Step(m, row) for m, row in moves if job.presenter.caption(m).startswith(caption)))
+    schedule = with_losses(schedule_of(job, path))
+    assert [schedule.cannot_truncate(step) for step in schedule.steps if schedule.cannot_truncate(step)] == [4]
+    servers = tmp_path / "servers"
+    servers.mkdir()
+    result = reproduce(schedule, servers, release, compile_shim(tmp_path), lambda _: None)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
 
 
 @pytest.mark.slow

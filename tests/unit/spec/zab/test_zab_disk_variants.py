@@ -29,7 +29,7 @@ from spec.zab.packets import (
     Trunc,
     UpToDate,
 )
-from spec.zab.state import TakeSnapshot, ZabRules
+from spec.zab.state import StaleMemory, TakeSnapshot, ZabRules
 from tests.support.zab_servers import DISK, JOINED, OLD, A, X, Y, follow, rules, run, sent
 
 
@@ -113,6 +113,26 @@ def test_a_transaction_that_came_by_snap_is_not_in_the_log() -> None:
 
     assert disk.truncated(mine, OLD.zxid, rules()).txns == (OLD,)
     assert disk.truncated(mine, OLD.zxid, variant).txns == (OLD, X)
+
+
+def test_a_server_whose_records_are_all_before_a_trunc_ends_and_keeps_its_files() -> None:
+    """`FileTxnLog.truncate` fails, and `Learner.syncWithLeader` exits: seen on 3.9.5, where X came by SNAP."""
+    synchronised = (LeaderInfo(2), Snap(X.zxid, (OLD, X)), NewLeader(2), Synced(), Synced())
+    happens = (*synchronised, LeaderLost(), FOLLOWS_AGAIN, LeaderInfo(3), Trunc(A.zxid))
+    right, wrong = (follow(rules(*v), *happens).state for v in ((), (Variant.TRUNC_AFTER_SNAP,)))
+
+    assert (right.zab is not None, right.durable.snapshot) == (True, A.zxid)
+    assert (wrong.zab, wrong.remains) == (None, StaleMemory())
+    assert (wrong.durable.snapshot, wrong.durable.log) == (X.zxid, (OLD, X))
+
+
+def test_records_that_a_snapshot_covers_are_in_the_log_files() -> None:
+    """The DISK of the test has a record of OLD, so a TRUNC to OLD cuts behind it."""
+    synchronised = (LeaderInfo(2), Snap(X.zxid, (OLD, X)), NewLeader(2), Synced(), Synced())
+    happens = (*synchronised, LeaderLost(), FOLLOWS_AGAIN, LeaderInfo(3), Trunc(OLD.zxid))
+    done = follow(rules(Variant.TRUNC_AFTER_SNAP), *happens).state
+
+    assert done.zab is not None and (done.durable.log, done.durable.covered) == ((OLD,), OLD.zxid)
 
 
 def test_variant_snapshot_survives_trunc() -> None:
