@@ -18,8 +18,7 @@ def _fetch(options: argparse.Namespace) -> int:
     try:
         for release in options.release:
             print(releases.fetch(release))
-        for library in releases.LIBRARIES:
-            library.fetch()
+        releases.fetch_asm()
     except ServerError as error:
         return refused(str(error), 1)
     return 0

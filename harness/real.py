@@ -35,6 +35,11 @@ def available(release: str = DEBIAN) -> str | None:
     return None
 
 
+def java() -> str:
+    """The program java."""
+    return shutil.which("java") or "java"
+
+
 def class_path(release: str = DEBIAN) -> str:
     """The class path of a server of a release."""
     return ":".join(map(str, CLASS_PATH)) if release == DEBIAN else str(releases.folder_of(release) / "*")
@@ -51,5 +56,4 @@ def command(zoo_cfg: Path, java_options: Sequence[str] = ("-Xmx128m",), release:
         logging = ["-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
     else:
         logging = ["-Dzookeeper.jmx.log4j.disable=true", f"-Dlogback.configurationFile={LOGBACK}"]
-    java = shutil.which("java") or "java"
-    return [java, "-XX:+UseSerialGC", *logging, *java_options, "-cp", class_path(release), MAIN, str(zoo_cfg)]
+    return [java(), "-XX:+UseSerialGC", *logging, *java_options, "-cp", class_path(release), MAIN, str(zoo_cfg)]

@@ -155,15 +155,22 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     Variant.RESTORE_UNDONE: DefectHistory(
         introduced=changes("3.9.0 d35bdfb9d"),  # ZOOKEEPER-4571, the first commit with `restore`
         reproduced=(Release(3, 9, 0), Release(3, 9, 4), Release(3, 9, 5)),
+        corrected=(Release(3, 9, 5),),
     ),
     Variant.PENDING_VIEW_ACTIVATED: DefectHistory(
-        introduced=SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+        introduced=SINCE_RECONFIG,
+        reproduced=(Release(3, 8, 6), Release(3, 9, 5)),
+        corrected=(Release(3, 9, 5),),
     ),
     Variant.EPOCH_OF_ACTIVE_VIEW: DefectHistory(
-        introduced=SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+        introduced=SINCE_RECONFIG,
+        reproduced=(Release(3, 8, 6), Release(3, 9, 5)),
+        corrected=(Release(3, 9, 5),),
     ),
     Variant.LAST_SEEN_FORGOTTEN: DefectHistory(
-        introduced=SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+        introduced=SINCE_RECONFIG,
+        reproduced=(Release(3, 8, 6), Release(3, 9, 5)),
+        corrected=(Release(3, 9, 5),),
     ),
 }
 """The history of each known defect of ZooKeeper. A variant without an entry is a mutant of this project."""

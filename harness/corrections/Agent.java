@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -20,10 +21,11 @@ import java.util.TreeSet;
  *
  * <p>Either every named correction is made, or the process ends with the reason and exit code 13 before the server
  * begins. So a class is changed only if its bytes are those of a release that was tried. {@code main} makes the
- * corrections without a server.
+ * corrections without a server, and verifies the classes.
  */
 public final class Agent implements ClassFileTransformer {
     private static final int REFUSED = 13;
+    private static Set<String> classes = Set.of();
     private final Map<String, byte[]> originals = new TreeMap<>();
     private final Map<String, byte[]> corrected = new TreeMap<>();
     private final TreeSet<String> loaded = new TreeSet<>();
@@ -32,7 +34,8 @@ public final class Agent implements ClassFileTransformer {
         try {
             Agent agent = new Agent(names == null ? "" : names);
             jvm.addTransformer(agent);
-            for (String name : agent.corrected.keySet()) {
+            classes = agent.corrected.keySet();
+            for (String name : classes) {
                 Class.forName(name.replace('/', '.'), false, ClassLoader.getSystemClassLoader());
                 if (!agent.loaded.contains(name)) {
                     throw new Refusal(name + " was loaded before it could be corrected");
@@ -44,7 +47,15 @@ public final class Agent implements ClassFileTransformer {
         }
     }
 
-    public static void main(String[] names) { }
+    public static void main(String[] none) {
+        try {
+            for (String name : classes) {
+                Class.forName(name.replace('/', '.')); // which verifies it
+            }
+        } catch (ClassNotFoundException | LinkageError problem) {
+            refuse(problem);
+        }
+    }
 
     private static void refuse(Throwable problem) {
         System.err.println("quorate: not corrected: " + problem.getMessage());

@@ -8,6 +8,7 @@ import quorate.Change.Place;
 /** The corrections by their names, and the classes that they were tried with. */
 final class Corrections {
     private static final String QUORUM = "org/apache/zookeeper/server/quorum/";
+    private static final String SERVER = "org/apache/zookeeper/server/";
     private static final String DISK = "org/apache/zookeeper/server/persistence/";
 
     /** The SHA-256 of each class that is changed, in every release that was tried. */
@@ -16,11 +17,20 @@ final class Corrections {
                     "a0286294d037ef7309511dc178d5d019bf6d462aaf5f4fdbc8485d61c0e91bc3"), // 3.9.5
             QUORUM + "Learner", Set.of(
                     "b474589541c061530b131a55a932eb795a8b2f2789c4d31da730b1565e4924b2"), // 3.9.5
+            QUORUM + "Leader", Set.of(
+                    "13622151eadd92259f995ae4393d939986d5b608fbb2198456b79c59f5ba7e25"), // 3.9.5
+            QUORUM + "QuorumPeerMain", Set.of(
+                    "6c2723b5484aea32e6dc73b039636c127231e256cbb93ffb14096fba43677b8d"), // 3.9.5
+            SERVER + "ZooKeeperServer", Set.of(
+                    "562c03aedafa25a826f9327c07164f514a7b2997631ca145b83c210e339ec5e7"), // 3.9.5
             DISK + "FileTxnLog", Set.of(
                     "2515ebfc52240f510d719e1029249b62ba9f1f93380372269e38c13fa3604877")); // 3.9.5
 
     private static final String SYNC_FOLLOWER = "syncFollower(JL" + QUORUM + "LearnerMaster;)Z";
     private static final String HANDLER = "L" + QUORUM + "LearnerHandler;";
+    private static final String LEADER = "L" + QUORUM + "Leader;";
+    private static final String PEER = "L" + QUORUM + "QuorumPeer;";
+    private static final String VERIFIER = "L" + QUORUM + "flexible/QuorumVerifier;";
     private static final String MASTER = "L" + QUORUM + "LearnerMaster;";
 
     static final Map<String, List<Change>> ALL = Map.of(
@@ -49,7 +59,43 @@ final class Corrections {
                     new Change(QUORUM + "Learner", "syncWithLeader(J)V",
                             Place.BEFORE, 2, "QuorumPeer.setCurrentEpoch(J)V",
                             QUORUM + "ObserverBecomesVoter",
-                            "log(L" + QUORUM + "Learner;Ljava/util/Deque;Ljava/util/Deque;)V", 0, 10, 11)));
+                            "log(L" + QUORUM + "Learner;Ljava/util/Deque;Ljava/util/Deque;)V", 0, 10, 11)),
+            "pending-view-activated", List.of(
+                    new Change(QUORUM + "Learner", "syncWithLeader(J)V",
+                            Place.INSTEAD, 3,
+                            "QuorumPeer.processReconfig(" + VERIFIER + "Ljava/lang/Long;Ljava/lang/Long;Z)Z",
+                            QUORUM + "PendingViewActivated",
+                            "activate(" + PEER + VERIFIER
+                                    + "Ljava/lang/Long;Ljava/lang/Long;ZLjava/util/Deque;Ljava/util/Deque;)Z", 10, 11)),
+            "last-seen-forgotten", List.of(
+                    new Change(QUORUM + "QuorumPeerMain", "runFromConfig(L" + QUORUM + "QuorumPeerConfig;)V",
+                            Place.BEFORE, 1, "QuorumPeer.setQuorumVerifier(" + VERIFIER + "Z)" + VERIFIER,
+                            QUORUM + "LastSeenForgotten",
+                            "takeUp(L" + QUORUM + "QuorumPeerMain;L" + QUORUM + "QuorumPeerConfig;)V", 0, 1)),
+            "epoch-of-active-view", List.of(
+                    voters("getEpochToPropose(JJ)J"),
+                    quorum("getEpochToPropose(JJ)J"),
+                    voters("waitForEpochAck(JL" + QUORUM + "StateSummary;)V"),
+                    quorum("waitForEpochAck(JL" + QUORUM + "StateSummary;)V")),
+            "promotion-stops-service", List.of(
+                    new Change(QUORUM + "Leader", "lead()V",
+                            Place.INSTEAD, 1, "LearnerHandler.synced()Z",
+                            QUORUM + "PromotionStopsService", "counts(" + HANDLER + LEADER + ")Z", 0)),
+            "restore-undone", List.of(
+                    new Change(SERVER + "ZooKeeperServer", "restoreFromSnapshot(Ljava/io/InputStream;)J",
+                            Place.INSTEAD, 1, "ZooKeeperServer.setZKDatabase(L" + SERVER + "ZKDatabase;)V",
+                            SERVER + "RestoreUndone",
+                            "replace(L" + SERVER + "ZooKeeperServer;L" + SERVER + "ZKDatabase;)V")));
+
+    private static Change voters(String in) {
+        return new Change(QUORUM + "Leader", in, Place.INSTEAD, 1, "Leader.isParticipant(J)Z",
+                QUORUM + "EpochOfActiveView", "votes(" + LEADER + "J)Z");
+    }
+
+    private static Change quorum(String in) {
+        return new Change(QUORUM + "Leader", in, Place.INSTEAD, 1, "QuorumVerifier.containsQuorum(Ljava/util/Set;)Z",
+                QUORUM + "EpochOfActiveView", "containsQuorum(" + VERIFIER + "Ljava/util/Set;" + LEADER + ")Z", 0);
+    }
 
     private Corrections() { }
 }

@@ -35,10 +35,10 @@ def java_options(corrections: Iterable[str], release: str, directory: Path) -> t
 
     Raises ServerError if it cannot be compiled, or if one of the corrections cannot be made in this release.
     """
-    if reason := real.available(release) or releases.ASM.missing():
+    if reason := real.available(release) or releases.missing_asm():
         raise ServerError(reason)
     names = tuple(corrections)
-    library, jar = releases.ASM.folder / releases.ASM.jar, directory / "agent.jar"
+    library, jar = releases.asm_folder() / releases.ASM, directory / "agent.jar"
     classes = _compile(AGENT, str(library), directory / "agent")
     with zipfile.ZipFile(jar, "w") as archive, zipfile.ZipFile(library) as asm:
         archive.writestr("META-INF/MANIFEST.MF", MANIFEST)
@@ -47,7 +47,7 @@ def java_options(corrections: Iterable[str], release: str, directory: Path) -> t
                 archive.writestr(name, asm.read(name))
         _add(archive, classes)
     option = f"-javaagent:{jar}={','.join(names)}"
-    trial = _run([shutil.which("java") or "java", option, "-cp", real.class_path(release), MAIN])
+    trial = _run([real.java(), option, "-cp", real.class_path(release), MAIN])
     if trial.returncode:
         lines = [line for line in trial.stderr.splitlines() if line.startswith(REFUSAL)] or [
             trial.stderr.strip()[-300:]
@@ -70,7 +70,10 @@ def _compile(sources: Iterable[Path], class_path: str, directory: Path) -> Path:
     if javac is None:
         raise ServerError(f"no javac on the PATH; {INSTALL}")
     classes = directory / "classes"
-    compilation = _run([javac, "-nowarn", "-proc:none", "-d", str(classes), "-cp", class_path, *map(str, sources)])
+    quick = "-J-XX:TieredStopAtLevel=1"
+    compilation = _run(
+        [javac, quick, "-nowarn", "-proc:none", "-d", str(classes), "-cp", class_path, *map(str, sources)]
+    )
     if compilation.returncode:
         raise ServerError(f"javac cannot compile the corrections: {compilation.stderr.strip()[-1000:]}")
     return classes

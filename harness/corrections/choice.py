@@ -1,27 +1,33 @@
 """The corrections that belong to a run: those of the defects that its model has, and the same model with them.
 
-The name of a correction is that of the variant. One defect is no variant, but the rule of ZooKeeper's observers, which
-log what is committed after UPTODATE (`ZabRules.observers_log_first`); it shows where an observer becomes a voter.
+The name of a correction is that of the variant. Two defects are no variants. Observers of ZooKeeper log what is
+committed after UPTODATE (`ZabRules.observers_log_first`), which shows where a file makes an observer a voter. A
+`reconfig` that does so can stop the service, and the model has no correction of that.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import msgspec
 
 from checker.models.ensemble import Setup
 from spec.releases import HISTORIES
+from spec.zab.state import ZabRules
 
 OBSERVER_BECOMES_VOTER = "observer-becomes-voter"
+PROMOTION_STOPS_SERVICE = "promotion-stops-service"
 CORRECTED = tuple(variant for variant, history in HISTORIES.items() if history.corrected)
 """The variants with a correction."""
-CORRECTIONS = (*(variant.value for variant in CORRECTED), OBSERVER_BECOMES_VOTER)
+CORRECTIONS = (*(variant.value for variant in CORRECTED), OBSERVER_BECOMES_VOTER, PROMOTION_STOPS_SERVICE)
 """The names of all corrections."""
 
 
 def corrections_of(setup: Setup) -> tuple[str, ...]:
     """The names of the corrections of the defects that a setup has."""
-    names = tuple(variant.value for variant in CORRECTED if variant in setup.variants)
-    return (*names, OBSERVER_BECOMES_VOTER) if _promotes_late_observer(setup) else names
+    names = [variant.value for variant in CORRECTED if variant in setup.variants]
+    if setup.zab is not None:
+        names += _of_promotions(setup, setup.zab)
+    return tuple(names)
 
 
 def corrected(setup: Setup) -> Setup:
@@ -33,12 +39,11 @@ def corrected(setup: Setup) -> Setup:
     return replace(setup, variants=variants, zab=zab)
 
 
-def _promotes_late_observer(setup: Setup) -> bool:
-    """Whether an observer that logs late becomes a voter by a file."""
-    if setup.zab is None or setup.zab.observers_log_first:
-        return False
+def _of_promotions(setup: Setup, rules: ZabRules) -> Iterator[str]:
+    """The corrections for observers that become voters, by a file and by a reconfiguration."""
     views = {sid: setup.views_of(sid) for sid in setup.sids}
-    return any(
-        any(sid in view.observers for view in views[sid]) and any(sid in view.voters for view in views[sid])
-        for sid in setup.sids
-    )
+    observers = {sid for sid in setup.sids if any(sid in view.observers for view in views[sid])}
+    if not rules.observers_log_first and any(sid in view.voters for sid in observers for view in views[sid]):
+        yield OBSERVER_BECOMES_VOTER
+    if any(observers & change.voters for change in setup.reconfigs):
+        yield PROMOTION_STOPS_SERVICE

@@ -16,6 +16,7 @@ from harness.reproduce.driver import reproduce
 from harness.reproduce.ends import Outcome
 from harness.reproduce.gates import compile_shim
 from harness.reproduce.schedule import load_schedule, with_corrections, with_losses
+from research.corrections import DEFECTS
 
 SCENARIOS = Path(__file__).parents[2] / "spec" / "scenarios"
 LOSSES = [
@@ -26,9 +27,20 @@ LOSSES = [
 ]
 
 
+ALL = [defect.name for defect in DEFECTS]
+"""Every correction, as the program that tries them all has it."""
+
+
 def test_all_corrections_are_made_together(tmp_path: Path) -> None:
-    (option,) = java_options(CORRECTIONS, "3.9.5", tmp_path)
-    assert option == f"-javaagent:{tmp_path}/agent.jar={','.join(CORRECTIONS)}"
+    (option,) = java_options(ALL, "3.9.5", tmp_path)
+    assert option == f"-javaagent:{tmp_path}/agent.jar={','.join(ALL)}"
+
+
+def test_the_agent_names_all_corrections(tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="no correction is called 'nothing'; known are ") as error:
+        java_options(["nothing"], "3.9.5", tmp_path)
+    assert str(error.value).partition("known are ")[2].split(", ") == sorted(ALL)
+    assert sorted(CORRECTIONS) == sorted(ALL)
 
 
 def test_a_class_that_was_not_tried_is_refused(tmp_path: Path) -> None:
