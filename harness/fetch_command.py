@@ -18,7 +18,8 @@ def _fetch(options: argparse.Namespace) -> int:
     try:
         for release in options.release:
             print(releases.fetch(release))
-        releases.fetch_asm()
+        for library in releases.LIBRARIES:
+            library.fetch()
     except ServerError as error:
         return refused(str(error), 1)
     return 0

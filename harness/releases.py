@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from checker.command_table import called
 from harness.processes import ServerError
@@ -37,9 +38,6 @@ POM = Path(__file__).parent / "pom.xml"
 SUMS = Path(__file__).parent / "jars.sha512"
 """The SHA-512 of every jar of the known releases, as `sha512sum` writes them."""
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-ASM = "asm-9.7.1.jar"
-"""The library with which `harness/corrections` changes the classes of a server; `fetch` downloads it, too."""
-ASM_POM = Path(__file__).parent / "corrections" / "asm.pom.xml"
 INSTALL_MAVEN = "apt-get install -y --no-install-recommends maven"
 SECONDS = 600.0
 """The bound of a download. Maven without a local repository needs about 10 s."""
@@ -91,21 +89,41 @@ def missing(release: str) -> str | None:
     return f"ZooKeeper {release} is not in {cache_folder()}; {called('fetch')} {release}"
 
 
-def asm_folder() -> Path:
-    """The folder with ASM, whether it exists or not."""
-    return cache_folder() / ASM.removesuffix(".jar")
+class Library(NamedTuple):
+    """Further jars that `fetch` downloads: what they are, their folder in the cache, their project, and one of them."""
+
+    what: str
+    name: str
+    project: Path
+    jar: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder with the jars, whether it exists or not."""
+        return cache_folder() / self.name
+
+    def missing(self) -> str | None:
+        """None if the jars are there, else the reason and the command that downloads them."""
+        if self.folder.is_dir():
+            return None
+        return f"{self.what} is not in {cache_folder()}; {called('fetch')} {MAVEN[-1]}"
+
+    def fetch(self) -> Path:
+        """Download the jars, unless they are there; return their folder. Raises ServerError as `fetch` does."""
+        return _download(self.what, self.folder, self.project, self.jar)
 
 
-def missing_asm() -> str | None:
-    """None if ASM is there, else the reason and the command that downloads it."""
-    if asm_folder().is_dir():
-        return None
-    return f"{ASM} is not in {cache_folder()}; {called('fetch')} {MAVEN[-1]}"
-
-
-def fetch_asm() -> Path:
-    """Download ASM, unless it is there; return its folder. Raises ServerError as `fetch` does."""
-    return _download(ASM, asm_folder(), ASM_POM, ASM)
+_HERE = Path(__file__).parent
+ASM = Library("ASM 9.7.1", "asm-9.7.1", _HERE / "corrections" / "asm.pom.xml", "asm-9.7.1.jar")
+"""The library with which `harness/corrections` changes the classes of a server."""
+ADMIN_SERVER = Library(
+    "Jetty 9.4.58, for the AdminServer,",
+    "jetty-9.4.58",
+    _HERE / "reproduce" / "by_hand" / "restore.pom.xml",
+    "jackson-databind-2.18.1.jar",
+)
+"""What an AdminServer needs; other servers of the harness run without."""
+LIBRARIES = (ASM, ADMIN_SERVER)
 
 
 def fetch(release: str) -> Path:

@@ -111,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
     print("| --- | --- | --- | --- | --- | --- |")
     try:
         with directories(options.keep) as folder:
-            jars = admin_jars(folder)
+            jars = admin_jars()
             for number, (name, case) in enumerate(CASES.items(), 1):
                 if options.case and number not in options.case:
                     continue

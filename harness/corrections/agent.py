@@ -35,10 +35,10 @@ def java_options(corrections: Iterable[str], release: str, directory: Path) -> t
 
     Raises ServerError if it cannot be compiled, or if one of the corrections cannot be made in this release.
     """
-    if reason := real.available(release) or releases.missing_asm():
+    if reason := real.available(release) or releases.ASM.missing():
         raise ServerError(reason)
     names = tuple(corrections)
-    library, jar = releases.asm_folder() / releases.ASM, directory / "agent.jar"
+    library, jar = releases.ASM.folder / releases.ASM.jar, directory / "agent.jar"
     classes = _compile(AGENT, str(library), directory / "agent")
     with zipfile.ZipFile(jar, "w") as archive, zipfile.ZipFile(library) as asm:
         archive.writestr("META-INF/MANIFEST.MF", MANIFEST)

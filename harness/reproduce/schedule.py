@@ -31,7 +31,7 @@ from checker.engine.result import Discovery, Step
 from checker.engine.semantics import read, successors
 from checker.execution import run_uninterrupted
 from checker.job import Job
-from checker.models.ensemble import ensemble
+from checker.models.ensemble import PlannedReconfig, ensemble
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.setup import Setup, connection_name, server_name
@@ -198,6 +198,13 @@ def schedule_of(job: Job, path: Iterable[Step], claim: str = "") -> Schedule:
     steps, before = [], first.row
     for number, step in enumerate(rest, start=1):
         assert step.move is not None
+        planned = refinement.setup.planned.get(str(step.move.action))
+        if isinstance(planned, PlannedReconfig) or step.move.action == ServerAction.RESTORE:
+            caption = job.presenter.caption(step.move)
+            raise ScheduleError(
+                f"{job.name}: the driver has no event for step {number}, {caption}; "
+                "name a shipped scenario that has a schedule made by hand, or one without reconfigurations and restores"
+            )
         steps.append(ScheduledStep(number, step.move, before, step.row, job.presenter.caption(step.move)))
         before = step.row
     return Schedule(job.name, claim, refinement.setup, job.model, first.row, tuple(steps), job.presenter.caption)

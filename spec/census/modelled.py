@@ -70,7 +70,7 @@ _VARIANTS: Sequence[KnownDefect] = (
         "A snapshot is restored by the AdminServer, and the leader ends afterwards, before each server was restarted.",
         "Restart each server once after the restore, the leader last, before clients write.",
         scenario="spec/scenarios/restore/restore-undone.yaml",
-        seen="python -m research.restore --runs 10",
+        seen="quorate reproduce restore-undone --release 3.9.5",
     ),
     _variant(
         Variant.TREE_BEHIND_LOG,
@@ -159,7 +159,7 @@ _VARIANTS: Sequence[KnownDefect] = (
         "Acknowledged writes are lost.",
         "Add or remove one server at a time. Restart no joiner between `reconfig` and its reply.",
         scenario="spec/scenarios/reconfiguration/pending-view-activated.yaml",
-        seen="python -m research.reconfig pending",
+        seen="quorate reproduce pending-view-activated --release 3.9.5",
     ),
     _variant(
         Variant.LAST_SEEN_FORGOTTEN,
@@ -169,7 +169,7 @@ _VARIANTS: Sequence[KnownDefect] = (
         "splits.",
         "Do not start a server a second time while `zoo.cfg.dynamic.next` is on its disk; let it connect first.",
         scenario="spec/scenarios/reconfiguration/last-seen-forgotten.yaml",
-        seen="python -m research.reconfig forgotten",
+        seen="quorate reproduce last-seen-forgotten --release 3.9.5",
     ),
     _variant(
         Variant.EPOCH_OF_ACTIVE_VIEW,
@@ -179,7 +179,7 @@ _VARIANTS: Sequence[KnownDefect] = (
         "leaders never serves; no lost write is known.",
         "Add or remove one server at a time.",
         scenario="spec/scenarios/reconfiguration/epoch-of-active-view.yaml",
-        seen="python -m research.reconfig epochs",
+        seen="quorate reproduce epoch-of-active-view --release 3.9.5",
     ),
     # Different data.
     _variant(
@@ -305,7 +305,7 @@ _WITHOUT_VARIANT: Sequence[KnownDefect] = (
         ),
         evidence=(
             _computed("spec/scenarios/reconfiguration/observer-promoted-stops-service.yaml"),
-            _seen("python -m research.reconfig suspicions"),
+            _seen("quorate reproduce observer-promoted-stops-service --release 3.9.5"),
         ),
     ),
 )

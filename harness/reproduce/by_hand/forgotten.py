@@ -14,6 +14,7 @@ from harness.processes import wait_until
 from harness.reproduce.by_hand.hand_made import HandStep
 from harness.reproduce.by_hand.observation import look, wait_config
 from harness.reproduce.by_hand.replacement import NEW, NEW_SIDE, NEW_WRITE, OLD_SIDE, OLD_WRITE, Replacement
+from harness.reproduce.by_hand.servers import NEXT, brief
 from harness.reproduce.ends import Effect
 from harness.reproduce.proxies import Way
 
@@ -55,4 +56,5 @@ class ForgottenView(Replacement):
         self.servers.kill(1)
         self.servers.start(1)
         wait_until(lambda: look(self.servers, 1).gossip != "-", SECONDS, "server 1 looks for a leader")
-        return [f"the notifications of 1 have the configuration {look(self.servers, 1).gossip}"]
+        next_file = self.servers.file(1, NEXT)
+        return [f"{NEXT} of 1: {brief(next_file) if next_file else 'missing'}"]

@@ -21,9 +21,6 @@ from harness.reproduce.ends import Effect
 from harness.servers import CREATE, WORLD
 from spec.quorum import Sid
 
-POM = Path(__file__).with_name("restore.pom.xml")
-JETTY = "the AdminServer"
-JAR = "jackson-databind-2.18.1.jar"
 OPTIONS = ("-Dzookeeper.admin.snapshot.enabled=true", "-Dzookeeper.admin.restore.enabled=true")
 ADMIN = {"Authorization": "digest root:root_passwd", "Content-Type": "application/octet-stream"}
 SETTLED_SECONDS = 2.0
@@ -124,10 +121,11 @@ class Restorable(Ensemble):
         self.wait_serving()
 
 
-def admin_jars(folder: Path) -> Path:
-    """The jars of an AdminServer, downloaded once into `jars` of a folder. Raises ServerError."""
-    jars = folder / "jars"
-    return jars if jars.is_dir() else releases.copy_jars(releases.maven_for(JETTY), JETTY, POM, folder, JAR)
+def admin_jars() -> Path:
+    """The jars of an AdminServer. Raises ServerError if they are not there."""
+    if reason := releases.ADMIN_SERVER.missing():
+        raise ServerError(reason)
+    return releases.ADMIN_SERVER.folder
 
 
 class RestoreUndone(HandMadeRun):
@@ -140,8 +138,7 @@ class RestoreUndone(HandMadeRun):
 
     def make(self) -> None:
         """Make the three servers, with the jars of their AdminServers."""
-        jars = admin_jars(self.bench.directory.parent)
-        self.servers = Restorable(self.bench.directory, self.bench.release, jars, self.bench.java_options)
+        self.servers = Restorable(self.bench.directory, self.bench.release, admin_jars(), self.bench.java_options)
         self.servers.writes = 1
 
     def begin(self) -> None:

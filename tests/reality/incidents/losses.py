@@ -106,7 +106,7 @@ class RestorableByClients(Restorable):
 
 def restore_undone(scene: Scene) -> Truth:
     """The Snapshot and Restore Guide, then acknowledged writes, then a SIGTERM to the leader."""
-    jars = admin_jars(scene.home)
+    jars = admin_jars()
     servers = RestorableByClients(scene.home, scene.release, jars)
     scene.servers = servers
     servers.start_all()

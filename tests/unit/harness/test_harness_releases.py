@@ -24,16 +24,20 @@ PLUGIN = (
 OFFLINE = f"{PLUGIN}: Cannot access central (https://repo.maven.apache.org/maven2) in offline mode"
 CLOSED = f"{PLUGIN}: Could not transfer artifact from/to central: Connect to 127.0.0.1:9 failed: Connection refused"
 ABSENT = "Failed to execute goal: Could not find artifact org.apache.zookeeper:zookeeper:jar:3.9.5 in central"
-COPIES = 'mkdir $outputDirectory; touch "$outputDirectory/${release:+zookeeper-}${release:-asm-9.7.1}.jar"'
+LIBRARIES = ("asm-9.7.1.jar", "jackson-databind-2.18.1.jar")
+COPIES = (
+    "mkdir $outputDirectory; cd $outputDirectory; "
+    f"if [ $release ]; then touch zookeeper-$release.jar; else touch {' '.join(LIBRARIES)}; fi"
+)
 
 
 @pytest.fixture
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty folder for jars, and pinned jars of two releases and ASM that are empty, as those of the script."""
+    """An empty folder for jars, and pinned jars of releases and libraries that are empty, as those of the script."""
     monkeypatch.setenv("QUORATE_ZOOKEEPER", str(tmp_path / "jars"))
     sums = tmp_path / "jars.sha512"
-    names = ("asm-9.7.1", "zookeeper-3.8.6", "zookeeper-3.9.5")
-    sums.write_text("".join(f"{hashlib.sha512().hexdigest()}  {name}.jar\n" for name in names))
+    names = (*LIBRARIES, "zookeeper-3.8.6.jar", "zookeeper-3.9.5.jar")
+    sums.write_text("".join(f"{hashlib.sha512().hexdigest()}  {name}\n" for name in names))
     monkeypatch.setattr(releases, "SUMS", sums)
     return tmp_path / "jars"
 
@@ -148,9 +152,8 @@ def test_both_jars_of_every_release_are_pinned() -> None:
     lines = releases.SUMS.read_text(encoding="ascii").splitlines()
     assert all(re.fullmatch(r"[0-9a-f]{128}  [A-Za-z0-9._-]+\.jar", line) for line in lines)
     names = {line.split()[1] for line in lines}
-    assert releases.ASM in names
+    assert names >= {library.jar for library in releases.LIBRARIES}
     assert names >= {f"zookeeper-{release}.jar" for release in releases.OLDER + releases.MAVEN}
-    assert releases.ASM in names
     assert names >= {f"zookeeper-jute-{release}.jar" for release in releases.MAVEN}
 
 
@@ -218,7 +221,7 @@ def test_the_command_prints_folders_or_one_line_of_error(
     install_maven(monkeypatch, tmp_path, COPIES)
     assert main(["fetch", "3.9.5", "3.8.6"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{cache}/zookeeper-3.9.5", f"{cache}/zookeeper-3.8.6"]
-    assert (cache / "asm-9.7.1" / "asm-9.7.1.jar").is_file()
+    assert all((library.folder / library.jar).is_file() for library in releases.LIBRARIES)
     assert main(["fetch", "3.9.77"]) == 1
     assert capsys.readouterr().err.startswith("error: no known release of ZooKeeper is called '3.9.77'; the nearest")
     assert main(["releases"]) == 0

@@ -17,7 +17,7 @@ from harness.reproduce.by_hand.catalogue import RUNS, hand_made_of
 from harness.reproduce.by_hand.hand_made import HandMade, HandMadeRun, HandStep, carry_out
 from harness.reproduce.by_hand.servers import Bench
 from harness.reproduce.ends import Effect, Outcome, Reproduction, StepReport
-from harness.reproduce.schedule import ScheduleError
+from harness.reproduce.schedule import ScheduleError, load_schedule
 from harness.servers import Servers
 
 SCENARIOS = {path.stem: path for path in bundled()}
@@ -189,3 +189,13 @@ class TestJudgement:
     def test_a_corrected_run_without_a_write_says_nothing(self, tmp_path: Path) -> None:
         result, reports = result_of(Broken, tmp_path, corrected=True)
         assert (result.outcome, len(reports)) == (Outcome.HARNESS_FAILED, 2)
+
+
+def test_a_restore_that_has_no_schedule_by_hand_is_refused(tmp_path: Path) -> None:
+    folder = SCENARIOS["restore-undone"].parent
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    copy = tmp_path / "restore-undone.yaml"
+    copy.write_text(copy.read_text(encoding="utf-8").replace("name: a", "name: another"), encoding="utf-8")
+    with pytest.raises(ScheduleError, match=r"the driver has no event for step 1, .*; name a shipped scenario"):
+        load_schedule(copy)
