@@ -7,7 +7,15 @@ are installed.
 import sys
 from collections.abc import Sequence
 
-from checker.command import Command, command_line, command_parser, open_closed_streams, unread_output_discarded
+from checker.command import (
+    Command,
+    CommandError,
+    command_line,
+    command_parser,
+    open_closed_streams,
+    refused,
+    unread_output_discarded,
+)
 from checker.command_table import commands_of
 
 COMMANDS = commands_of("harness")
@@ -26,7 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = command_parser(entry).parse_args(words[1:])
     command: Command = entry.load()
     with unread_output_discarded():
-        return command.run(options)
+        try:
+            return command.run(options)
+        except CommandError as error:
+            return refused(str(error), error.exit_code)
     return 0  # the reader closed the stream before the end
 
 

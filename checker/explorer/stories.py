@@ -29,7 +29,7 @@ from checker.command import CommandError, ExitCode
 from checker.engine.model import Row
 from checker.engine.semantics import successors
 from checker.job import Job, Json
-from checker.scenario import load
+from checker.scenario import load, shipped
 from checker.scenario.yaml_lines import read_yaml
 from checker.traces.trace import lanes_of, show, truths
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
@@ -85,9 +85,12 @@ def read_story(path: Path) -> Story:
 def load_any(path: Path, variants: Iterable[Variant] = (), like: Release | None = None) -> tuple[Job, Path, Json]:
     """The job of a scenario, or of the scenario of a story: the job, the path of the scenario, and the story or None.
 
+    A shipped scenario may be called by its name.
+
     Raises StoryError, and the errors of `checker.scenario.load`.
     """
     if not path.name.endswith(SUFFIX):
+        path = shipped(path)
         return load(path, variants, like), path, None
     story = read_story(path)
     scenario = path.parent / story.scenario

@@ -24,7 +24,9 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
-from checker.cli.sources import SourceError, job_of
+from checker.cli.sources import job_of
+from checker.command import CommandError
+from checker.command_table import called
 from checker.engine import Limits, Model, Move
 from checker.engine.model import Finding, Row
 from checker.engine.result import Discovery, Step
@@ -165,6 +167,8 @@ class Schedule:
 def load_schedule(file: Path) -> Schedule:
     """The schedule of a saved trace, or of the shortest violation of a scenario. Raises ScheduleError."""
     try:
+        if not file.suffix and not file.exists():
+            raise ScheduleError(f"{file}: no file and no shipped scenario has this name; {called('list')} prints them")
         if file.suffix in (".yaml", ".yml"):
             job, discovery = _explored(file)
             return schedule_of(job, discovery.path, f"{discovery.prop.name}: {discovery.finding.clause}")
@@ -173,7 +177,7 @@ def load_schedule(file: Path) -> Schedule:
         return schedule_of(job, replay(trace, job).path, f"{trace.prop}: {trace.clause}")
     except (OSError, ValueError) as error:
         raise ScheduleError(f"{file}: it cannot be read ({error}); name a saved trace or a scenario") from None
-    except (TraceFileError, SourceError, ReplayError, ScenarioError, ConfigError) as error:
+    except (CommandError, TraceFileError, ReplayError, ScenarioError, ConfigError) as error:
         raise ScheduleError(str(error)) from None
 
 

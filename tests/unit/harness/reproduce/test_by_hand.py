@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from checker.cli.sources import RunRequest, load_request
+from checker.explorer.stories import load_any
 from checker.scenario import bundled, load, shipped
 from harness.__main__ import main
 from harness.processes import ServerError
@@ -73,6 +75,25 @@ class TestChoice:
         (tmp_path / "bad.yaml").write_text("[")
         assert hand_made_of(tmp_path / "bad.yaml") is None
         assert hand_made_of(tmp_path / "missing.yaml") is None
+
+    def test_the_name_of_a_shipped_scenario_is_enough_for_other_commands(self) -> None:
+        request = load_request(Path("restore-kept"))
+        assert isinstance(request, RunRequest)
+        assert request.path == SCENARIOS["restore-kept"]
+        assert load_any(Path("restore-kept"))[1] == SCENARIOS["restore-kept"]
+
+    def test_an_unknown_name_is_one_line_of_error(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["reproduce", "restore-undo"]) == 2
+        assert capsys.readouterr().err == (
+            "error: restore-undo: no file and no shipped scenario has this name; python -m checker list prints them\n"
+        )
+
+    def test_a_trace_that_is_no_file_is_one_line_of_error(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["reproduce", str(tmp_path / "missing.itf.json")]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "missing.itf.json: it cannot be read" in line
 
 
 class TestControls:
