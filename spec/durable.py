@@ -23,7 +23,7 @@ from typing import Protocol, overload
 import msgspec
 from msgspec.structs import replace
 
-from spec.txn import Txn, epoch_of
+from spec.txn import Layout, Txn, epoch_of
 
 
 class TxnSequence(Protocol):
@@ -64,8 +64,9 @@ class Durable(msgspec.Struct, frozen=True):
     leader was followed. `snapshot` is the zxid of the snapshot that the log continues, 0 without one; `log` are the
     transactions of that snapshot, where they are known, and the records after it. `dirty` is the newest snapshot if its
     content differs from the log up to its zxid, which only variants cause. `covered` is the zxid of the last record in
-    the log files that the snapshot covers; it matters to `trunc-after-snap` alone, and is 0 without it. Raises
-    ValueError when the accepted epoch is behind the current one, as `QuorumPeer.loadDataBase` refuses to start.
+    the log files that the snapshot covers; it matters to `trunc-after-snap` alone, and is 0 without it. `layout` is the
+    file `zxidLayoutSwitchEpoch` of a server with the pull request 2417, and its setting; None with every release.
+    Raises ValueError when the accepted epoch is behind the current one, as `QuorumPeer.loadDataBase` refuses to start.
     ZooKeeper also refuses when the last zxid is of a later epoch than the current one, after a crash between log and
     epoch; here such a server starts, and finds its leader again.
     """
@@ -76,6 +77,7 @@ class Durable(msgspec.Struct, frozen=True):
     log: TxnSequence = ()
     dirty: Snapshot | None = None
     covered: int = 0
+    layout: Layout | None = None
 
     def __post_init__(self) -> None:
         if self.accepted_epoch < self.current_epoch:
@@ -108,7 +110,7 @@ class Durable(msgspec.Struct, frozen=True):
         files count as the epoch of the last zxid. Here epochs of 0 are missing files if the last zxid is of a later
         epoch: a member of an ensemble accepts an epoch before it logs a transaction of it.
         """
-        epoch = epoch_of(self.last_zxid)
+        epoch = epoch_of(self.last_zxid, self.layout)
         missing = self.accepted_epoch == self.current_epoch == 0 < epoch
         return replace(self, accepted_epoch=epoch, current_epoch=epoch) if missing else self
 

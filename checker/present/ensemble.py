@@ -148,6 +148,8 @@ def _learner(learner: Learner) -> Fields:
 
 def _durable(durable: Durable) -> Fields:
     fields: Fields = {"acceptedEpoch": durable.accepted_epoch, "currentEpoch": durable.current_epoch}
+    if durable.layout is not None and durable.layout.switch:
+        fields["zxidLayoutSwitchEpoch"] = durable.layout.switch
     if durable.snapshot:
         fields["snapshot"] = format_zxid(durable.snapshot)
     if durable.log:

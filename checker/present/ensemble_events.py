@@ -139,7 +139,7 @@ def began_to_serve(old: Server, new: Server) -> str | None:
 
 def _is_used_up(old: Server, new: Server) -> bool:
     """Whether a leader whose epoch has no zxid left has ended its part."""
-    return new.runs and new.zab is None and isinstance(old.zab, Leader) and is_exhausted(old.zab)
+    return new.runs and new.zab is None and isinstance(old.zab, Leader) and is_exhausted(old.zab, old.durable.layout)
 
 
 class Packets:

@@ -196,8 +196,14 @@ def _local_primary_order(setup: Setup) -> Condition:
     notes="The epoch is that of the zxid.",
 )
 def _global_primary_order(setup: Setup) -> Condition:
+    layout = setup.layout
+
     def check(servers: Servers) -> Answer:
-        long = {s: server for s, server in servers.items() if len({epoch_of(txn.zxid) for txn in server.delivered}) > 1}
+        long = {
+            s: server
+            for s, server in servers.items()
+            if len({epoch_of(txn.zxid, layout) for txn in server.delivered}) > 1
+        }
         if not long:
             return TRIVIAL
         return first(
@@ -206,7 +212,7 @@ def _global_primary_order(setup: Setup) -> Condition:
                 ((f"server.{sid} delivers", format_txns(txns.delivered)),),
             )
             for sid, txns in long.items()
-            if any(epoch_of(a.zxid) > epoch_of(b.zxid) for a, b in pairwise(txns.delivered))
+            if any(epoch_of(a.zxid, layout) > epoch_of(b.zxid, layout) for a, b in pairwise(txns.delivered))
         )
 
     return of_present(setup, check)
@@ -221,6 +227,8 @@ def _global_primary_order(setup: Setup) -> Condition:
     "leader delivers its initial transactions before it can propose.",
 )
 def _primary_integrity(setup: Setup) -> Condition:
+    layout = setup.layout
+
     def check(committed: tuple[FirstCommit, ...], broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
         proposing = {(entry.epoch, entry.leader) for entry in broadcast}
         cases = [
@@ -228,7 +236,7 @@ def _primary_integrity(setup: Setup) -> Condition:
             for sid, server in servers.items()
             if server.leads and server.serves and (server.epoch, sid) in proposing
             for entry in committed
-            if epoch_of(entry.txn.zxid) < server.epoch
+            if epoch_of(entry.txn.zxid, layout) < server.epoch
         ]
         if not cases:
             return TRIVIAL

@@ -200,7 +200,8 @@ def sync_obligation(server: Server) -> SyncObligation | str:
     if server.runs_standalone:
         return AWAY
     if isinstance(part, Leader):
-        before = [txn.zxid for txn in server.durable.txns if epoch_of(txn.zxid) < part.epoch]
+        layout = server.durable.layout
+        before = [txn.zxid for txn in server.durable.txns if epoch_of(txn.zxid, layout) < part.epoch]
         began = part.phase is LeaderPhase.BROADCAST
         return SyncObligation(
             True,

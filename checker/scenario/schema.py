@@ -113,7 +113,8 @@ class ServerEntry(msgspec.Struct):
     """One server: its file and its disk; `late` starts at any time or never; `other_files` are for restarts.
 
     `epoch` is currentEpoch, and acceptedEpoch unless that is given too; `zxid` is the zxid of the snapshot, and `log`
-    the transactions after it. `like` is its release, and `variants` are further defects of its software.
+    the transactions after it. `like` is its release, and `variants` are further defects of its software. `wide_counter`
+    is what it knows of zxids with a wide counter.
     """
 
     file: str | None = None
@@ -125,6 +126,7 @@ class ServerEntry(msgspec.Struct):
     other_files: list[str] = []
     like: str | None = None
     variants: list[str] = []
+    wide_counter: str | None = None
 
 
 class ServersEntry(msgspec.Struct):

@@ -12,7 +12,7 @@ nothing in a run are left out; a variant by name that changes nothing is an erro
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from spec.durable import Durable
 from spec.quorum import Sid
 from spec.releases import defects_of
 from spec.text import integer, required_integer
-from spec.txn import Txn, counter_of, epoch_of, format_zxid
+from spec.txn import Layout, Txn, counter_of, epoch_of, format_zxid
 from spec.variants import Variant
 
 LARGEST = (1 << 63) - 1
@@ -43,6 +43,12 @@ LARGEST_EPOCH = (1 << 31) - 1
 
 MOST = 9
 """The limit for `count`."""
+WIDE_COUNTERS: Mapping[str, Layout] = {
+    "known": Layout(),
+    "enabled": Layout(may_switch=True),
+    "enabled-if-all-know": Layout(may_switch=True, asks_first=True),
+}
+"""What a server knows of the wide layout of zxids (`spec.zab.zxid_layout`), by the word of a scenario."""
 SETTINGS = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\nstandaloneEnabled=false\n"
 
 
@@ -157,7 +163,11 @@ def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iter
 
 
 def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:
-    idle = [key for key in ("accepted_epoch", "log") if getattr(entry, key)] if not leads_and_follows else []
+    idle = (
+        [key for key in ("accepted_epoch", "log", "wide_counter") if getattr(entry, key)]
+        if not leads_and_follows
+        else []
+    )
     for key in idle:
         problem = "it changes nothing where the election is all there is"
         raise document.error((*path, key), problem, "write protocol: zab")
@@ -169,7 +179,11 @@ def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_an
             problem = f"the acceptedEpoch {accepted} is less than the currentEpoch {epoch}"
             raise document.error((*path, "accepted_epoch"), problem, f"write {epoch} or more")
     snapshot = zxid_of(document, entry.zxid, (*path, "zxid"))
-    return Durable(accepted, epoch, snapshot, tuple(_log(document, entry.log, snapshot, (*path, "log"))))
+    log = tuple(_log(document, entry.log, snapshot, (*path, "log")))
+    layout = None
+    if entry.wide_counter is not None:
+        layout = WIDE_COUNTERS[word(document, entry.wide_counter, WIDE_COUNTERS, (*path, "wide_counter"))]
+    return Durable(accepted, epoch, snapshot, log, layout=layout)
 
 
 def _check_epoch(document: YamlDocument, durable: Durable, path: Path) -> None:

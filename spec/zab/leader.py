@@ -30,9 +30,9 @@ from spec.durable import Snapshot
 from spec.effects import Apply, Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Sid, View
-from spec.txn import format_zxid, is_last, make_zxid
+from spec.txn import Layout, format_zxid, is_last, make_zxid
 from spec.variants import Variant
-from spec.zab import disk, reconfiguration
+from spec.zab import disk, reconfiguration, zxid_layout
 from spec.zab.events import (
     ClientWrite,
     Delivered,
@@ -54,6 +54,8 @@ from spec.zab.packets import (
     QuorumPacket,
     QuorumRequest,
     UpToDate,
+    WideFollowerInfo,
+    WideLeaderInfo,
     name_of,
 )
 from spec.zab.registration import refusal
@@ -88,12 +90,12 @@ def is_supported(peer: Peer, leader: Leader) -> bool:
     return peer.has_all_quorums(synced | {peer.sid})
 
 
-def is_exhausted(leader: Leader) -> bool:
+def is_exhausted(leader: Leader, layout: Layout | None = None) -> bool:
     """Whether its epoch has no zxids left: the next request ends the leader, so that a new epoch begins.
 
     Source: `Leader.propose` (`XidRolloverException`), which shuts the leader down before it sends or logs anything.
     """
-    return is_last(leader.last_proposed)
+    return is_last(leader.last_proposed, layout)
 
 
 def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabResult | None:
@@ -103,7 +105,7 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabRes
         effects = serving.handle(event)
         if effects is not None:
             return serving.result(effects)
-        if is_exhausted(leader) and _is_request(leader, event):
+        if is_exhausted(leader, peer.durable.layout) and _is_request(leader, event):
             return ZabResult(peer.durable, None)
     match event:
         case Receive(source=source, packet=packet):
@@ -134,7 +136,9 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
         case None, FollowerInfo(accepted_epoch=epoch, observer=observer, config_version=version):
             if refusal(peer, source, epoch, version) is not None:
                 return ZabResult(peer.durable, leader, (Disconnect(source),))
-            return _follower_info(peer, leader, Handler(source, Stage.REGISTERED, observer), epoch, rules)
+            knows_wide = isinstance(packet, WideFollowerInfo)
+            handler = Handler(source, Stage.REGISTERED, observer, knows_wide=knows_wide)
+            return _follower_info(peer, leader, handler, epoch, rules)
         case (Stage.REGISTERED, _) | (Stage.EPOCH_ACKED, _):
             return None
         case ((Stage.SYNCED | Stage.SERVING), _):
@@ -170,7 +174,8 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     if not has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
         return ZabResult(peer.durable, leader)
     peer, configured = reconfiguration.see(peer, reconfiguration.first_version(peer, leader.epoch, rules))
-    durable = replace(peer.durable, accepted_epoch=leader.epoch)
+    layout = zxid_layout.of_leader(peer.durable.layout, leader)
+    durable = replace(peer.durable, accepted_epoch=leader.epoch, layout=layout)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
     assert isinstance(chosen.state, Leader)
     after = _establish(replace(peer, durable=durable), chosen.state, rules)
@@ -178,9 +183,16 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
 
 
 def _send_epoch(peer: Peer, leader: Leader) -> ZabResult:
-    waiting = [handler.sid for handler in leader.handlers if handler.stage is Stage.REGISTERED]
-    packets = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
-    return ZabResult(peer.durable, _staged(leader, waiting, Stage.EPOCH_SENT), packets)
+    """Send LEADERINFO to the learners that wait for it, and refuse those that cannot read the zxids of the epoch."""
+    waiting = [handler for handler in leader.handlers if handler.stage is Stage.REGISTERED]
+    switch = 0 if peer.durable.layout is None else peer.durable.layout.switch
+    refused = [handler.sid for handler in waiting if switch and not handler.knows_wide]
+    told = [handler.sid for handler in waiting if handler.sid not in refused]
+    info = WideLeaderInfo(leader.epoch, switch) if switch else LeaderInfo(leader.epoch)
+    for sid in refused:
+        leader = _without(leader, sid)
+    packets: Effects = (*(Send(sid, info) for sid in told), *(Disconnect(sid) for sid in refused))
+    return ZabResult(peer.durable, _staged(leader, told, Stage.EPOCH_SENT), packets)
 
 
 def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: ZabRules) -> ZabResult:
@@ -263,7 +275,7 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     if leader.phase is BROADCAST:
         packets = () if handler is None else held_packets(handler)
         return ZabResult(peer.durable, after, tuple(Send(source, packet) for packet in (UpToDate(), *packets)))
-    if zxid != make_zxid(leader.epoch):
+    if zxid != make_zxid(leader.epoch, 0, peer.durable.layout):
         problem = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
         return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, problem),))
     servers = count(reconfiguration.views_of_leader(peer, rules), after.counted, source, rules)
@@ -288,7 +300,8 @@ def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabRe
     history = history_of(peer.durable, leader, peer.tree)
     delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()
     packets = tuple(Send(handler.sid, UpToDate()) for handler in leader.handlers if handler.stage is Stage.SYNCED)
-    serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch), successor=successor)
+    committed = make_zxid(leader.epoch, 0, peer.durable.layout)
+    serving = replace(leader, phase=BROADCAST, counted=(), committed=committed, successor=successor)
     return ZabResult(peer.durable, serving, (*configured, Apply(history.last_processed), *delivered, *packets))
 
 

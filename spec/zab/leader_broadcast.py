@@ -83,6 +83,7 @@ class ServingLeader:
         "_counts",
         "_effects",
         "_handlers",
+        "_layout",
         "_leader",
         "_outstanding",
         "_peer",
@@ -95,7 +96,7 @@ class ServingLeader:
 
     def __init__(self, peer: Peer, leader: Leader, rules: ZabRules) -> None:
         self.is_over = False
-        self._peer, self._leader, self._rules = peer, leader, rules
+        self._peer, self._leader, self._rules, self._layout = peer, leader, rules, peer.durable.layout
         self._sync_thread = SyncThread(peer.durable, leader.queue, rules)
         self._outstanding, self._commits = deque(leader.outstanding), deque(leader.commits)
         self._handlers, self._committed = leader.handlers, leader.committed
@@ -154,7 +155,7 @@ class ServingLeader:
 
     @property
     def _is_exhausted(self) -> bool:
-        return is_last(self._last_proposed)
+        return is_last(self._last_proposed, self._layout)
 
     def _is_synced(self, sid: Sid) -> bool:
         handler = handler_of(self._handlers, sid)
@@ -186,7 +187,7 @@ class ServingLeader:
         proposal.
         """
         last = self._last_proposed
-        zxid = last + (1 if counter_of(last) else self._rules.first_counter)
+        zxid = last + (1 if counter_of(last, self._layout) else self._rules.first_counter(self._layout))
         if isinstance(value, MembershipChange | Reconfiguration):
             value = reconfiguration.proposed(self._peer, self.leader, value, zxid, self._rules)
             if isinstance(value, Refused):
@@ -209,7 +210,7 @@ class ServingLeader:
 
     def ack(self, source: Sid, zxid: int) -> None:
         """`processAck`: the ACK of UPTODATE, of a committed transaction, or of an outstanding proposal."""
-        if counter_of(zxid) == 0:
+        if counter_of(zxid, self._layout) == 0:
             self._handlers = staged(self._handlers, [source], Stage.SERVING)
             return
         outstanding = self._outstanding

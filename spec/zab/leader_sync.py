@@ -18,7 +18,7 @@ import msgspec
 
 from spec.durable import Durable
 from spec.quorum import View
-from spec.txn import Txn, counter_of, epoch_of
+from spec.txn import Layout, Txn, counter_of, epoch_of
 from spec.variants import Variant
 from spec.zab.packets import Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
 from spec.zab.state import Leader, logged_and_queued
@@ -29,13 +29,14 @@ class History(msgspec.Struct, frozen=True):
 
     `last_processed` is the last zxid that was applied, and `snapshot` the zxid after which the log begins. `available`
     are the applied transactions beyond the snapshot; `applied` are all of them. `unlisted` are the zxids of applied
-    transactions that `committedLog` lacks, in variants only.
+    transactions that `committedLog` lacks, in variants only. `layout` is the leader's, by which it reads all zxids.
     """
 
     last_processed: int
     snapshot: int
     applied: tuple[Txn, ...]
     unlisted: tuple[int, ...] = ()
+    layout: Layout | None = None
 
     @property
     def available(self) -> tuple[Txn, ...]:
@@ -61,7 +62,7 @@ def history_of(
     else:
         last = leader.applied if Variant.SYNC_FROM_APPLIED in variants else leader.committed
     applied = tuple(txn for txn in txns if txn.zxid <= last)
-    return History(last, durable.snapshot, applied, (*unlisted, *_only_in_snapshot(durable)))
+    return History(last, durable.snapshot, applied, (*unlisted, *_only_in_snapshot(durable)), durable.layout)
 
 
 def _only_in_snapshot(durable: Durable) -> tuple[int, ...]:
@@ -114,22 +115,22 @@ def _choice(history: History, peer_last: int) -> Plan:
     newest = available[-1].zxid if available else history.last_processed
     if peer_last == history.last_processed:
         return Plan(Diff(peer_last), peer_last)
-    if peer_last > newest and not _begins_an_epoch(peer_last):
+    if peer_last > newest and not _begins_an_epoch(peer_last, history.layout):
         return Plan(Trunc(newest), newest)
     if not available or not available[0].zxid <= peer_last <= newest:
         return snap
-    return _within_log(available, peer_last, newest) or snap
+    return _within_log(available, peer_last, newest, history.layout) or snap
 
 
-def _within_log(available: tuple[Txn, ...], peer_last: int, newest: int) -> Plan | None:
+def _within_log(available: tuple[Txn, ...], peer_last: int, newest: int, layout: Layout | None) -> Plan | None:
     """`queueCommittedProposals`: DIFF if the learner's zxid is in the log or begins an epoch, else TRUNC.
 
     None if the next transaction is of another epoch: a TRUNC cannot cross epochs, so a SNAP is sent.
     """
-    if _begins_an_epoch(peer_last) or any(txn.zxid == peer_last for txn in available):
+    if _begins_an_epoch(peer_last, layout) or any(txn.zxid == peer_last for txn in available):
         return Plan(Diff(newest), peer_last)
     following = next(txn.zxid for txn in available if txn.zxid > peer_last)
-    if epoch_of(following) != epoch_of(peer_last):
+    if epoch_of(following, layout) != epoch_of(peer_last, layout):
         return None
     previous = max(txn.zxid for txn in available if txn.zxid < peer_last)
     return Plan(Trunc(previous), previous)
@@ -150,6 +151,6 @@ def _forwarded(durable: Durable, leader: Leader, seen: int, *, observer: bool) -
     return tuple(packets)
 
 
-def _begins_an_epoch(zxid: int) -> bool:
+def _begins_an_epoch(zxid: int, layout: Layout | None) -> bool:
     """Whether this is "epoch:0", which a learner has after a SNAP from a leader without transactions."""
-    return counter_of(zxid) == 0
+    return counter_of(zxid, layout) == 0

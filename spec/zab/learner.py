@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from spec.effects import Connect, Disconnect, Send
 from spec.election.state import Peer
 from spec.election.vote import is_observer
-from spec.zab import disk, learner_sync
+from spec.zab import disk, learner_sync, zxid_layout
 from spec.zab.events import (
     MessageKind,
     Receive,
@@ -51,6 +51,7 @@ from spec.zab.packets import (
     Snap,
     Trunc,
     UpToDate,
+    WideFollowerInfo,
     name_of,
 )
 from spec.zab.registration import followed_epochs
@@ -61,7 +62,8 @@ DISCOVERY, SYNCHRONIZATION, SYNCED, BROADCAST = LearnerPhase
 
 def begin(peer: Peer, leader: int) -> ZabResult:
     """Follow a leader: close all quorum connections, connect to the leader, register (`Follower.followLeader`)."""
-    info = FollowerInfo(peer.durable.accepted_epoch, is_observer(peer.sid, peer.view), peer.view.version)
+    kind = FollowerInfo if peer.durable.layout is None else WideFollowerInfo
+    info = kind(peer.durable.accepted_epoch, is_observer(peer.sid, peer.view), peer.view.version)
     return ZabResult(peer.durable, Learner(leader), (Disconnect(), Connect(leader, info)))
 
 
@@ -95,8 +97,8 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
     match learner.phase, packet:
         case _, QuorumPing() if _has_begun(learner):
             return ZabResult(peer.durable, learner)
-        case LearnerPhase.DISCOVERY, LeaderInfo(epoch=epoch):
-            return _leader_info(peer, learner, epoch)
+        case LearnerPhase.DISCOVERY, LeaderInfo():
+            return _leader_info(peer, learner, packet)
         case LearnerPhase.SYNCHRONIZATION, Diff() | Trunc() | Snap() if learner.mode is None:
             return learner_sync.begin(peer, learner, packet, rules)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Proposal(txn=txn) if _has_begun(learner):
@@ -128,15 +130,16 @@ def _has_begun(learner: Learner) -> bool:
 # Discovery.
 
 
-def _leader_info(peer: Peer, learner: Learner, epoch: int) -> ZabResult:
+def _leader_info(peer: Peer, learner: Learner, packet: LeaderInfo) -> ZabResult:
     """`registerWithLeader`: accept a higher epoch; reply -1 for the epoch that is already accepted.
 
     An epoch that is not credible ends the connection, and nothing is written.
     """
-    accepted = peer.durable.accepted_epoch
-    if epoch not in followed_epochs(accepted):
+    epoch, accepted = packet.epoch, peer.durable.accepted_epoch
+    durable = zxid_layout.adopted(peer.durable, peer.last_zxid, packet)
+    if durable is None or epoch not in followed_epochs(accepted):
         return ZabResult(peer.durable, None)
-    durable = replace(peer.durable, accepted_epoch=epoch)
+    durable = replace(durable, accepted_epoch=epoch)
     answer = AckEpoch(peer.last_zxid, durable.current_epoch if epoch > accepted else -1)
     after = replace(learner, phase=SYNCHRONIZATION, epoch=epoch)
     return ZabResult(durable, after, (disk.epochs_written(durable), Send(learner.leader, answer)))

@@ -153,9 +153,11 @@ class ServingLearner:
         last = self._sync_thread.last_zxid
         if self._peer.unlogged:
             last = max(last, self._peer.unlogged[-1].zxid)
-        epoch, first = self._learner.epoch, self._rules.first_counter
-        expected = last + 1 if epoch_of(last) == epoch else make_zxid(epoch, first)
-        if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == first):
+        epoch, layout = self._learner.epoch, self._peer.durable.layout
+        first, epoch_of_last = self._rules.first_counter(layout), epoch_of(last, layout)
+        expected = last + 1 if epoch_of_last == epoch else make_zxid(epoch, first, layout)
+        begins = epoch_of(txn.zxid, layout) > epoch_of_last and counter_of(txn.zxid, layout) == first
+        if txn.zxid != expected and not begins:
             problem = f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next"
             self._report(MessageKind.PROPOSAL, problem)
         view = reconfiguration.view_of(txn)

@@ -72,7 +72,8 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResu
     Before ZOOKEEPER-4925 was fixed, there was only a warning.
     """
     last = learner.last_queued if Variant.COMMITTED_LOG_WITH_GAP not in rules.variants else 0
-    if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
+    layout = peer.durable.layout
+    if last and txn.zxid != last + 1 and epoch_of(txn.zxid, layout) <= epoch_of(last, layout):
         problem = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
         return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, problem),))
     after = replace(learner, not_logged=extended(learner.not_logged, txn), last_queued=txn.zxid)
@@ -275,7 +276,7 @@ def _serve(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     delivered = applied[-1].zxid if applied else peer.durable.snapshot
     up_to_date = replace(learner, phase=LearnerPhase.BROADCAST, delivered=delivered)
     told_now = (Observe(Delivered(peer.sid, learner.epoch, tuple(applied))),) if applied else ()
-    acked = [make_zxid(learner.epoch)]
+    acked = [make_zxid(learner.epoch, 0, peer.durable.layout)]
     if Variant.NEWLEADER_FORGETS_PROPOSALS in rules.variants and not _logs_late(rules):
         acked += learner.pending  # 3.8.5 and 3.9.2 acknowledge what NEWLEADER logged only here
     acks = (Send(learner.leader, Ack(zxid)) for zxid in acked)
@@ -307,5 +308,5 @@ def acknowledge_newleader(durable: Durable, learner: Learner) -> ZabResult:
     """Write currentEpoch, then send the ACK; transactions that were only in memory are part of the tree from now on."""
     durable = replace(durable, current_epoch=learner.epoch)
     after = replace(learner, phase=LearnerPhase.SYNCED, mode=None, tree=None, snapshot=0)
-    ack = Send(learner.leader, Ack(make_zxid(learner.epoch)))
+    ack = Send(learner.leader, Ack(make_zxid(learner.epoch, 0, durable.layout)))
     return ZabResult(durable, after, (disk.epochs_written(durable), ack))

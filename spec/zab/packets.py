@@ -31,10 +31,20 @@ class FollowerInfo(QuorumPacket, frozen=True):
     config_version: int = 0
 
 
+class WideFollowerInfo(FollowerInfo, frozen=True):
+    """FOLLOWERINFO of a learner that knows the wide layout of zxids (protocol version 0x11000)."""
+
+
 class LeaderInfo(QuorumPacket, frozen=True):
     """LEADERINFO: the epoch that the leader proposes."""
 
     epoch: int
+
+
+class WideLeaderInfo(LeaderInfo, frozen=True):
+    """LEADERINFO with the epoch from which the ensemble uses the wide layout of zxids."""
+
+    switch: int
 
 
 class AckEpoch(QuorumPacket, frozen=True):
@@ -138,6 +148,7 @@ class QuorumPing(QuorumPacket, frozen=True, tag="Ping"):
 
 NAMES: dict[type[QuorumPacket], str] = {
     LeaderInfo: "LEADERINFO",
+    WideLeaderInfo: "LEADERINFO",
     AckEpoch: "ACKEPOCH",
     Diff: "DIFF",
     Trunc: "TRUNC",
@@ -170,6 +181,8 @@ def described(packet: QuorumPacket) -> str:
     match packet:
         case FollowerInfo(accepted_epoch=epoch):
             return f"{name} acceptedEpoch {epoch}"
+        case WideLeaderInfo(epoch=epoch, switch=switch):
+            return f"{name} epoch {epoch}, wide zxids from epoch {switch} on"
         case LeaderInfo(epoch=epoch) | NewLeader(epoch=epoch):
             return f"{name} epoch {epoch}"
         case AckEpoch(last_zxid=zxid, current_epoch=epoch):

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from spec.durable import Durable
 from spec.effects import DiskOperation, Effect
 from spec.quorum import Sid, View
-from spec.txn import LAST_COUNTER, Txn
+from spec.txn import Layout, Txn, last_counter
 from spec.variants import Variant
 from spec.zab.packets import CommitAndActivate
 
@@ -50,10 +50,9 @@ class ZabRules(msgspec.Struct, frozen=True):
     first_version: bool = False
     zxids: int | None = None
 
-    @property
-    def first_counter(self) -> int:
+    def first_counter(self, layout: Layout | None) -> int:
         """The counter of the first transaction of an epoch."""
-        return 1 if self.zxids is None else LAST_COUNTER + 1 - self.zxids
+        return 1 if self.zxids is None else last_counter(layout) + 1 - self.zxids
 
 
 # The disk.
@@ -121,7 +120,7 @@ class HeldCommits(msgspec.Struct, frozen=True):
 
 
 class Handler(msgspec.Struct, frozen=True):
-    """The leader's record of one connected learner.
+    """The leader's record of one connected learner; `knows_wide`: its software knows the wide layout of zxids.
 
     `last_zxid` is the learner's last zxid, from ACKEPOCH until synchronisation. `held` are the packets of commits that
     wait for UPTODATE, in their order (`ZabRules.hold_commits`).
@@ -132,6 +131,7 @@ class Handler(msgspec.Struct, frozen=True):
     observer: bool = False
     last_zxid: int = 0
     held: tuple[HeldCommits | CommitAndActivate, ...] = ()
+    knows_wide: bool = False
 
 
 def handler_of(handlers: Iterable[Handler], sid: Sid) -> Handler | None:

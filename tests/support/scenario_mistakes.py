@@ -26,7 +26,7 @@ ENSEMBLE: dict[str, Any] = {
     **COMMON,
     "file": "zoo.cfg",
     "servers": {
-        1: {"file": "zoo.cfg", "epoch": 1, "accepted_epoch": 2, "zxid": "1:1", "late": False,
+        1: {"file": "zoo.cfg", "epoch": 1, "accepted_epoch": 2, "zxid": "1:1", "late": False, "wide_counter": "known",
             "other_files": ["zoo.cfg"], "log": ["1:2", {"zxid": "1:3", "value": 5}]},
         2: {}, 3: {},
     },

@@ -27,7 +27,7 @@ from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario import ensemble_setup, plan, recipe, schema, service
 from checker.scenario.ensemble import NETWORKS
 from checker.scenario.request_parser import CHOICE
-from checker.scenario.servers import MOST
+from checker.scenario.servers import MOST, WIDE_COUNTERS
 from spec.recipes.recipes import RECIPES
 from spec.releases import RELEASES
 from spec.variants import DESCRIBED, Variant
@@ -139,6 +139,7 @@ VALUES: Mapping[Struct, Mapping[str, Json]] = {
     },
     schema.ServerEntry: {
         "epoch": number(0), "accepted_epoch": number(0), "zxid": ZXID, "like": RELEASE, "variants": VARIANTS,
+        "wide_counter": words(WIDE_COUNTERS),
         "log": items({"anyOf": [*ZXID["anyOf"], ref(schema.LogEntry)]}),
     },
     schema.ServersEntry: {

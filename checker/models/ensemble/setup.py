@@ -15,6 +15,7 @@ from checker.models.ensemble.actions import Budgets, Domain
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import MembershipChange, Sid, View, changed
+from spec.txn import Layout
 from spec.variants import Variant
 from spec.zab.state import ZabRules
 
@@ -169,6 +170,14 @@ class Setup:
         """Each release that some server runs at some time."""
         installed = [planned.software for planned in self.process_actions if planned.software is not None]
         return tuple(dict.fromkeys([member.software for member in self.members] + installed))
+
+    @cached_property
+    def layout(self) -> Layout | None:
+        """The layout that reads the zxids of every server; None where all counters have 32 bits.
+
+        No epoch of a model comes near 256, so the zxids of the two layouts are apart.
+        """
+        return None if all(member.durable.layout is None for member in self.members) else Layout(switch=1)
 
     @property
     def all_variants(self) -> frozenset[Variant]:

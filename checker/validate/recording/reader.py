@@ -295,7 +295,7 @@ def _zxid(text: str) -> int:
     numbers = integers((epoch, counter), 0, (1 << 32) - 1)
     if numbers is None:
         raise _LineError(f"{text[:40]!r} is not a zxid; write it as epoch:counter")
-    return make_zxid(*numbers)
+    return make_zxid(numbers[0], numbers[1])
 
 
 def _epoch_of(line: _RecordedLine) -> int:

@@ -53,6 +53,7 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
     (schema.Scenario, "file"): ("zoo.cfg",),
     (schema.ServerEntry, "file"): ("zoo.cfg",),
     (schema.ServerEntry, "other_files"): ("zoo.cfg",),
+    (schema.ServerEntry, "wide_counter"): ("known", "enabled", "enabled-if-all-know"),
     (schema.PlanEntry, "file"): ("zoo.cfg",),
     (schema.PlanEntry, "disk"): ("kept", "empty"),
     (schema.PlanEntry, "wait"): ("rejoined", "none"),
