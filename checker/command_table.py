@@ -70,6 +70,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("fetch", "harness.fetch_command:FETCH", "Downloads the jars of releases from Maven Central, by mvn."),
         Entry("releases", "harness.fetch_command:RELEASES", "Lists the known releases, and which can be started here."),
         Entry("reproduce", "harness.reproduce.command:REPRODUCE", "Executes a counterexample on real servers."),
+        Entry("twin", "harness.twin.command:TWIN", "Follows one real server among peers that are the specification."),
         Entry("record", "harness.record.command:RECORD", "Records packets and disks of real servers, for validate."),
         Entry("follow", "harness.follow.command:FOLLOW", "Follows the plan of a roll-out on real servers."),
         Entry("conform", "harness.conform.command:CONFORM", "Compares any server with the specification."),

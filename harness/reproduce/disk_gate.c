@@ -1,8 +1,8 @@
 /* A gate at a server's transaction log, for LD_PRELOAD.
  *
  * A write to a file "log.ZXID" waits for permission, so an unwritten record is not even in the page cache: killing the
- * server then loses it, as a power failure would. The header of a new log file (16 bytes) passes. Padding uses pwrite
- * and passes too.
+ * server then loses it, as a power failure would. The header of a new log file (16 bytes) passes, and so does padding,
+ * which is one byte. The node writes with pwrite, and the header of a new file with its first records.
  *
  * Protocol, in the directory $DISK_GATE: the n-th write creates "waiting-n" with the bytes to be written, and proceeds
  * when "go-n" or "open" exists. It then removes "waiting-n".
@@ -20,6 +20,7 @@
 #define POLL_MICROSECONDS 2000
 
 typedef ssize_t (*write_function)(int, const void *, size_t);
+typedef ssize_t (*positioned_write)(int, const void *, size_t, off64_t);
 
 static atomic_int writes;
 
@@ -48,14 +49,12 @@ static void announce(write_function plain, const char *waiting, const void *byte
         rename(hidden, waiting);
 }
 
-ssize_t write(int descriptor, const void *bytes, size_t count)
+/* Return when a write of records to a log may proceed; at once for any other write. */
+static void pass_gate(write_function plain, int descriptor, const void *bytes, size_t count)
 {
-    static write_function plain;
-    if (!plain)
-        plain = (write_function)dlsym(RTLD_NEXT, "write");
     const char *gate = getenv("DISK_GATE");
     if (!gate || count <= HEADER_BYTES || !is_log(descriptor))
-        return plain(descriptor, bytes, count);
+        return;
     char waiting[4100], go[4100], open_mark[4100];
     int number = atomic_fetch_add(&writes, 1) + 1;
     snprintf(waiting, sizeof waiting, "%s/waiting-%d", gate, number);
@@ -67,5 +66,22 @@ ssize_t write(int descriptor, const void *bytes, size_t count)
             usleep(POLL_MICROSECONDS);
         unlink(waiting);
     }
+}
+
+ssize_t write(int descriptor, const void *bytes, size_t count)
+{
+    static write_function plain;
+    if (!plain)
+        plain = (write_function)dlsym(RTLD_NEXT, "write");
+    pass_gate(plain, descriptor, bytes, count);
     return plain(descriptor, bytes, count);
+}
+
+ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off64_t offset)
+{
+    static positioned_write plain;
+    if (!plain)
+        plain = (positioned_write)dlsym(RTLD_NEXT, "pwrite64");
+    pass_gate((write_function)dlsym(RTLD_NEXT, "write"), descriptor, bytes, count);
+    return plain(descriptor, bytes, count, offset);
 }

@@ -21,6 +21,7 @@ from spec.tree.txns import Change, CreateTxn
 from spec.txn import Txn, counter_of, epoch_of
 
 FILE_HEADER_BYTES = 16
+LOG_MAGIC = b"ZKLG"  # the beginning of the header
 RECORD = struct.Struct(">qi")  # checksum and length
 NO_CVERSION = -1
 TXN_HEADER = struct.Struct(">qiqqi")  # session, cxid, zxid, time, type
@@ -34,11 +35,11 @@ def write_disk(data: Path, durable: Durable, znodes: int = 0) -> None:
     tree.carry_out(_base_operations(znodes))
     for txn in durable.log:
         if txn.zxid <= durable.snapshot:
-            tree.carry_out(apply(tree, txn.zxid, _change(txn)).operations)
+            tree.carry_out(apply(tree, txn.zxid, creation_of(txn)).operations)
     snapshot.save(directory, tree, durable.snapshot)
     log = TxnLog(directory)
     for txn in durable.records:
-        log.append(txn.zxid, encode_txn(txn.zxid, _change(txn)))
+        log.append(txn.zxid, encode_txn(txn.zxid, creation_of(txn)))
     log.close()
     epochs.save_accepted(directory, durable.accepted_epoch)
     epochs.save_current(directory, durable.current_epoch)
@@ -61,7 +62,8 @@ def path_of(zxid: int, value: object) -> str:
     return f"/write-{value}" if isinstance(value, int) else f"/zxid-{epoch_of(zxid)}-{counter_of(zxid)}"
 
 
-def _change(txn: Txn) -> Change:
+def creation_of(txn: Txn) -> Change:
+    """A transaction of the model, as a real server has it."""
     return _creation(path_of(txn.zxid, txn.value), txn.value)
 
 

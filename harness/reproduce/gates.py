@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 
 from harness.processes import ServerError
-from harness.reproduce.disks import zxids_in
+from harness.reproduce.disks import FILE_HEADER_BYTES, LOG_MAGIC, zxids_in
 from spec.text import required_integer
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("disk_gate.c", "thread_gate.c"))
@@ -67,7 +67,9 @@ class DiskGate:
 
     def waiting(self) -> tuple[int, ...]:
         """The zxids of the records that the waiting write contains; empty if no write waits."""
-        return tuple(zxid for mark in self._marks() for zxid in zxids_in(mark.read_bytes()))
+        writes = (mark.read_bytes() for mark in self._marks())
+        records = (write[FILE_HEADER_BYTES:] if write.startswith(LOG_MAGIC) else write for write in writes)
+        return tuple(zxid for record in records for zxid in zxids_in(record))
 
     def permit(self) -> None:
         """Let the waiting write pass. Raises ServerError if no write waits."""

@@ -1,0 +1,418 @@
+"""The states in which the server under test may be, as rows of the ensemble model.
+
+All other servers are the specification, so their part of every state is known, and the candidates differ only in the
+part of the server under test.
+
+Rules of this module:
+
+- An event is a move of the model, or one of the two moves of a gate. The driver causes it, and it happens in every
+  candidate.
+- Between two events the server under test takes its hidden steps, as far as they go: no event is caused before. Records
+  of its log, and with a held commit processor the application of commits, are events and not hidden.
+- An observation removes the candidates that it contradicts. An observation that removes all of them is a misfit.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Model, Move, Send
+from checker.engine.model import Row
+from checker.engine.semantics import fire, operations, successors
+from checker.models.ensemble.actions import ServerAction
+from checker.models.ensemble.connection import Close, Connection, Disconnection, Open, Pass, Take
+from checker.models.ensemble.setup import Setup, connection_name, server_name
+from harness.reproduce.schedule import applied_zxid, pending_appends, wire_form
+from spec.durable import Durable
+from spec.election.messages import QuorumLost
+from spec.election.vote import ServerState, Vote
+from spec.quorum import Sid
+from spec.server import Server
+from spec.txn import format_zxid, make_zxid
+from spec.zab.events import Synced
+from spec.zab.leader import is_supported
+from spec.zab.leader_sync import history_of
+from spec.zab.packets import (
+    AckEpoch,
+    Commit,
+    Diff,
+    FollowerInfo,
+    LeaderInfo,
+    Proposal,
+    QuorumPacket,
+    QuorumRequest,
+    Snap,
+    Trunc,
+    described,
+)
+from spec.zab.state import Append, Leader
+
+HOLD, RELEASE = "hold commits", "release commits"
+OWN = frozenset({ServerAction.SYNC, ServerAction.APPLY, ServerAction.LOSE_LEADER, ServerAction.LOSE_QUORUM,
+                 ServerAction.RESUME})  # fmt: skip
+"""The actions of which a server takes hidden steps."""
+
+CHOICES = (Diff, Trunc)
+
+Emission = tuple[Sid, QuorumPacket | None]
+"""A packet to a peer; None: the end of the connection with it."""
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """A possible state after an event, and what the server under test shows on the way to it.
+
+    - `emitted`: its packets, in the order of each connection.
+    - `vote`: its vote, if it begins an election.
+    - `queued`: the zxids of the records that it is about to write.
+    - `applied`: the last zxid that it has applied, if it has applied something.
+    """
+
+    row: Row
+    emitted: tuple[Emission, ...] = ()
+    vote: Vote | None = None
+    queued: tuple[int, ...] = ()
+    applied: int | None = None
+
+    def to(self, peer: Sid) -> list[QuorumPacket | None]:
+        """The packets to a peer."""
+        return [packet for receiver, packet in self.emitted if receiver == peer]
+
+
+class DiskState(msgspec.Struct, frozen=True):
+    """The disk of the server under test, after its process has ended: its epochs, and the zxids in its log files."""
+
+    accepted: int
+    current: int
+    zxids: tuple[int, ...]
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What was seen of the server under test after an event; the fields are those of `Outlook`.
+
+    `waiting` are the zxids of the write that waits at the gate.
+    """
+
+    emitted: tuple[Emission, ...] = ()
+    vote: Vote | None = None
+    waiting: tuple[int, ...] = ()
+    applied: int | None = None
+    disk: DiskState | None = None
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The model of a twin, and the server under test: a real server, or our node."""
+
+    sid: Sid
+    setup: Setup
+    model: Model
+    is_node: bool = False
+    hidden: Model = field(init=False)
+
+    def __post_init__(self) -> None:
+        rules = tuple(rule for rule in self.model.rules if OWN.intersection(rule.actions))
+        object.__setattr__(self, "hidden", Model("hidden steps", self.model.columns, self.model.actors, rules))
+
+    @property
+    def peers(self) -> tuple[Sid, ...]:
+        """The servers that are the specification."""
+        return tuple(sid for sid in self.setup.sids if sid != self.sid)
+
+    def server(self, row: Row, sid: Sid | None = None) -> Server:
+        """The state of a server; by default of the one under test."""
+        server: Server = row[self.model.index[server_name(self.sid if sid is None else sid)]]
+        return server
+
+    def connection(self, row: Row, peer: Sid) -> Connection | None:
+        """The quorum connection of the server under test with a peer."""
+        connection: Connection | None = row[self.model.index[connection_name(self.sid, peer)]]
+        return connection
+
+    def moves(self, row: Row) -> Iterator[Move]:
+        """The moves that are events: all but the hidden steps of the server under test."""
+        for move, _ in successors(self.model, row):
+            if not self.is_own(row, move):
+                yield move
+
+    def is_own(self, row: Row, move: Move) -> bool:
+        """Whether a move is a hidden step of the server under test.
+
+        The loss of a leader with packets in flight is an event: the network loses them.
+        """
+        if move.action not in OWN or move.arguments[0] != self.sid:
+            return False
+        lost = move.action == ServerAction.LOSE_LEADER
+        return not (lost and toward(self.connection(row, move.arguments[1]), self.sid))
+
+    def has_lost_quorum(self, row: Row) -> bool:
+        """Whether the server under test leads, and finds at its next tick that it has too few learners.
+
+        A real leader counts every learner that has registered and whose connection it still has, the node only those
+        that are synchronised. Before it serves it waits for initLimit, which is long here. The model counts connections
+        (`Leader.lead`, `LearnerHandler.synced`).
+        """
+        server = self.server(row)
+        if not isinstance(server.zab, Leader) or not server.zab.serves:
+            return False
+        if self.is_node:
+            return not is_supported(server.peer, server.zab)
+        learners = {handler.sid for handler in server.zab.handlers if self.connection(row, handler.sid) is not None}
+        return not server.peer.has_all_quorums(learners | {self.sid})
+
+    def write(self, zxids: Sequence[int]) -> Move:
+        """The event that the write which waits at the gate, of these records, reaches the disk."""
+        sends = tuple(Send(server_name(self.sid), Synced()) for _ in zxids)
+        return Move(ServerAction.SYNC, (self.sid, tuple(zxids)), sends)
+
+
+def toward(connection: Connection | None, reader: Sid) -> tuple[QuorumPacket, ...]:
+    """The packets in flight to a reader."""
+    if connection is None:
+        return ()
+    return connection.up if reader == connection.leader else connection.down
+
+
+def holds(connection: Connection | None, sid: Sid) -> bool:
+    """Whether a server holds its side of a connection."""
+    if connection is None:
+        return False
+    return connection.learner_holds if sid == connection.learner else connection.leader_holds
+
+
+class Candidates:
+    """The candidates; `held` says whether the commit processor of the server under test is held."""
+
+    def __init__(self, ensemble: Ensemble, rows: Iterable[Row]) -> None:
+        self.ensemble = ensemble
+        self.rows = list(rows)
+        self.held = False
+
+    def after(self, move: Move) -> list[Row]:
+        """The rows directly after an event, without hidden steps; no row if the event is impossible in all."""
+        fired = (fire(self.ensemble.model, row, move) for row in self.rows)
+        return list(dict.fromkeys(row for row in fired if row is not None))
+
+    def outlooks(self, move: Move) -> list[Outlook]:
+        """The possible states after an event and the hidden steps that follow it."""
+        if move.action in (HOLD, RELEASE):
+            self.held = move.action == HOLD
+        results: dict[Outlook, None] = {}
+        for row in self.rows:
+            after = fire(self.ensemble.model, row, move)
+            if after is not None:
+                crashes = move.action == ServerAction.CRASH  # the driver closes the connections of a process that ends
+                emitted = () if crashes else self._emitted(row, move, after)
+                for end, more in self._settled(after, emitted):
+                    results[self._outlook(row, end, more)] = None
+        snapshots = [other for outlook in results for other in self._by_snapshot(outlook)]
+        return [*results, *snapshots]
+
+    def _by_snapshot(self, outlook: Outlook) -> Iterator[Outlook]:
+        """The same state with a SNAP in the place of DIFF or TRUNC: a real leader may always choose it.
+
+        It does where its log in memory does not reach back far enough (`LearnerHandler.syncFollower`).
+        """
+        ensemble = self.ensemble
+        server, row = ensemble.server(outlook.row), list(outlook.row)
+        if not isinstance(server.zab, Leader) or not any(isinstance(packet, CHOICES) for _, packet in outlook.emitted):
+            return
+        history = history_of(server.durable, server.zab, server.peer.tree)
+        snap = Snap(history.last_processed, history.applied)
+        emitted: list[Emission] = []
+        for peer in ensemble.peers:
+            packets = outlook.to(peer)
+            if packets and isinstance(packets[0], CHOICES):
+                rest = [packet for packet in packets[1:] if not _is_in(packet, snap)]
+                sent: tuple[QuorumPacket, ...] = (snap, *(packet for packet in rest if packet is not None))
+                place = ensemble.model.index[connection_name(ensemble.sid, peer)]
+                connection: Connection = row[place]
+                before = connection.down[: len(connection.down) - len(packets) + (None in packets)]
+                row[place] = replace(connection, down=(*before, *sent))
+                packets = [snap, *rest]
+            emitted += [(peer, packet) for packet in packets]
+        yield Outlook(tuple(row), tuple(emitted), outlook.vote, outlook.queued, outlook.applied)
+
+    def fit(self, outlooks: Iterable[Outlook], sight: Sight) -> bool:
+        """Keep the outlooks that explain what was seen; False without any, and then nothing changes."""
+        fitting = (outlook for outlook in outlooks if explains(outlook, sight, self.ensemble))
+        rows = list(dict.fromkeys(self._remembering(outlook, sight) for outlook in fitting))
+        if rows:
+            self.rows = rows
+        return bool(rows)
+
+    def note_role(self) -> None:
+        """Forget that commits are held if the server under test no longer serves: its threads have ended."""
+        part = self.ensemble.server(self.rows[0]).zab
+        if part is None or not part.serves:
+            self.held = False
+
+    def _remembering(self, outlook: Outlook, sight: Sight) -> Row:
+        """The row with the zxid that a server has in memory after an epoch without a transaction: "epoch:0".
+
+        The specification votes with the end of its log (`spec.zab.leader_sync`).
+        """
+        if sight.vote is None or sight.vote == outlook.vote:
+            return outlook.row
+        server = self.ensemble.server(outlook.row)
+        after = replace(server, remains=replace(server.remains, tree=sight.vote.zxid))
+        place = self.ensemble.model.index[server_name(server.sid)]
+        return (*outlook.row[:place], after, *outlook.row[place + 1 :])
+
+    def _settled(self, row: Row, emitted: tuple[Emission, ...]) -> list[tuple[Row, tuple[Emission, ...]]]:
+        """The rows after all hidden steps, in every order, with everything emitted."""
+        ends, reached, stack = [], {(row, emitted)}, [(row, emitted)]
+        while stack:
+            row, emitted = stack.pop()
+            last = True
+            for move, after in self._hidden(row):
+                last = False
+                state = (after, (*emitted, *self._emitted(row, move, after)))
+                if state not in reached:
+                    reached.add(state)
+                    stack.append(state)
+            if last:
+                ends.append((row, emitted))
+        return ends
+
+    def _hidden(self, row: Row) -> Iterator[tuple[Move, Row]]:
+        """The hidden steps that are possible, with the rows after them."""
+        ensemble, model = self.ensemble, self.ensemble.model
+        for move, after in successors(ensemble.hidden, row):
+            if ensemble.is_own(row, move) and self._is_taken(move):
+                yield move, after
+        if ensemble.has_lost_quorum(row):
+            move = Move(ServerAction.LOSE_QUORUM, (ensemble.sid,), (Send(server_name(ensemble.sid), QuorumLost()),))
+            after_loss = fire(model, row, move)
+            if after_loss is not None:
+                yield move, after_loss
+
+    def _is_taken(self, move: Move) -> bool:
+        """Whether the server takes a possible step of its own at once; those of the gates are events."""
+        match move.action:
+            case ServerAction.SYNC:
+                return not isinstance(move.arguments[1], Append)
+            case ServerAction.APPLY:
+                return not self.held
+            case ServerAction.LOSE_QUORUM:
+                return False  # see `Ensemble.has_lost_quorum`
+        return True
+
+    def _outlook(self, before: Row, after: Row, emitted: tuple[Emission, ...]) -> Outlook:
+        ensemble = self.ensemble
+        old, new = ensemble.server(before), ensemble.server(after)
+        old_applied, new_applied = applied_zxid(old), applied_zxid(new)
+        began = _looks(new) and not (_looks(old) and old.runs)
+        return Outlook(
+            after,
+            emitted,
+            new.peer.initial_vote if began else None,
+            pending_appends(new),
+            new_applied if new_applied > old_applied > 0 else None,
+        )
+
+    def _is_open(self, row: Row, peer: Sid) -> bool:
+        """Whether the server under test knows of a connection: a leader does once the learner has registered."""
+        part = self.ensemble.server(row).zab
+        return not isinstance(part, Leader) or part.handler(peer) is not None
+
+    def _emitted(self, before: Row, move: Move, after: Row) -> tuple[Emission, ...]:
+        """The packets that the server under test sends in a move, and the connections that it ends."""
+        ensemble, sid = self.ensemble, self.ensemble.sid
+        sends = operations(ensemble.model, before, move)
+        emissions: list[Emission] = []
+        for peer in ensemble.peers:
+            old, new = ensemble.connection(before, peer), ensemble.connection(after, peer)
+            if old is new:
+                continue
+            name = connection_name(sid, peer)
+            ops = [send.operation for send in sends if send.actor in (name, f"open {name}")]
+            if any(isinstance(operation, Open) for operation in ops):
+                packets = toward(new, peer)
+            else:
+                count = len(toward(old, peer))
+                count -= sum(isinstance(operation, Take | Pass) and operation.reader == peer for operation in ops)
+                packets = toward(new, peer)[count:]
+            emissions += [(peer, packet) for packet in packets]
+            ends = [operation for operation in ops if isinstance(operation, Close | Disconnection)]
+            seen = move.action == ServerAction.RECEIVE or self._is_open(before, peer)
+            if ends and ends[0] == Close(sid) and holds(old, sid) and holds(old, peer) and seen:
+                emissions.append((peer, None))
+        return tuple(emissions)
+
+
+def _is_in(packet: QuorumPacket | None, snap: Snap) -> bool:
+    """Whether a snapshot has what a packet of the history brings."""
+    match packet:
+        case Proposal(txn=txn):
+            return txn.zxid <= snap.zxid
+        case Commit(zxid=zxid):
+            return zxid <= snap.zxid
+    return False
+
+
+def _looks(server: Server) -> bool:
+    return server.election is not None and server.election.state is ServerState.LOOKING
+
+
+def agree(model: QuorumPacket | None, seen: QuorumPacket | None) -> bool:
+    """Whether a packet that was seen is the packet of the model."""
+    if model is None or seen is None or type(model) is not type(seen):
+        return model is seen is None
+    match model:
+        case AckEpoch() | FollowerInfo() | LeaderInfo() | Proposal() | QuorumRequest():
+            return model == seen
+    return wire_form(model) == wire_form(seen)
+
+
+def explains(outlook: Outlook, sight: Sight, ensemble: Ensemble) -> bool:
+    """Whether a possible state explains everything that was seen."""
+    for peer in ensemble.peers:
+        seen = [packet for receiver, packet in sight.emitted if receiver == peer]
+        expected = outlook.to(peer)
+        if len(seen) != len(expected) or not all(map(agree, expected, seen)):
+            return False
+    server = ensemble.server(outlook.row)
+    if not _same_vote(outlook, sight.vote, server) or sight.waiting != outlook.queued[: len(sight.waiting)]:
+        return False
+    if bool(outlook.queued) is not bool(sight.waiting) or outlook.applied != sight.applied:
+        return False
+    return sight.disk is None or (not server.runs and fits_disk(server.durable, sight.disk))
+
+
+def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
+    """Whether a vote is that of a state, or has a zxid that a server only has in memory (`Candidates._remembering`).
+
+    A snapshot that survives a TRUNC, in variants only, counts when the files are read again.
+    """
+    model = outlook.vote
+    if model is None or seen is None or model == seen:
+        return model == seen
+    is_alike = (model.leader, model.peer_epoch) == (seen.leader, seen.peer_epoch)
+    is_behind = server.durable.dirty is not None and seen.zxid < model.zxid
+    return is_alike and (is_behind or seen.zxid == make_zxid(seen.peer_epoch) > model.zxid)
+
+
+def fits_disk(durable: Durable, disk: DiskState) -> bool:
+    """Whether a disk is that of a state: its epochs, and the records beyond the last snapshot of a leader."""
+    records = tuple(txn.zxid for txn in durable.records)
+    zxids = tuple(zxid for zxid in disk.zxids if zxid > durable.snapshot)
+    return (disk.accepted, disk.current) == (durable.accepted_epoch, durable.current_epoch) and zxids == records
+
+
+def worded(packet: QuorumPacket | None) -> str:
+    """A packet in a few words."""
+    return "the end of the connection" if packet is None else described(packet)
+
+
+def expectation(outlook: Outlook) -> str:
+    """What a state would have shown, in words."""
+    items = [f"{worded(packet)} to server {peer}" for peer, packet in outlook.emitted]
+    if outlook.vote is not None:
+        items.append(f"a vote for itself with zxid {format_zxid(outlook.vote.zxid)}, epoch {outlook.vote.peer_epoch}")
+    if outlook.queued:
+        items.append(f"a write of {format_zxid(outlook.queued[0])} to its log")
+    if outlook.applied is not None:
+        items.append(f"{format_zxid(outlook.applied)} as its last applied zxid")
+    return ", ".join(items) or "nothing"

@@ -1,0 +1,212 @@
+"""`python -m harness twin`: one real server among peers that are the specification.
+
+Exit codes: 0 everything was explained, by the specification or by known defects of the release; 1 something was not;
+2 a wrong command line or file; 3 the server or the harness failed.
+"""
+
+import argparse
+import random
+import sys
+import textwrap
+import time
+from collections import Counter
+from pathlib import Path
+
+from checker.command import Command, refused
+from harness import node, real, releases
+from harness.directories import add_keep, directories, keep_mistake
+from harness.processes import ServerError
+from harness.releases import DEBIAN
+from harness.reproduce.gates import compile_shim
+from harness.twin.campaign import Coverage, Episode, Misfit, build, event_text, explained_by
+from harness.twin.candidates import expectation, worded
+from harness.twin.subject import NODE, RealServer, Subject
+from spec.quorum import Sid
+from spec.releases import ReleaseError, defects_of, release_named
+from spec.text import between
+from spec.txn import format_zxid
+from spec.variants import Variant
+
+WIDTH = 110
+EPISODE = 400
+"""The events of one episode."""
+PROGRESS_SECONDS = 30.0
+SHOWN_OUTLOOKS = 4
+HEADER = "quorate twin 1"
+DEBIAN_RELEASE = "3.8.0"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "--release", default=DEBIAN, help=f"the release of the server, or {NODE} for our own (default: {DEBIAN})"
+    )
+    parser.add_argument("--servers", type=between(3, 5), default=3, metavar="N", help="the servers (default: 3)")
+    parser.add_argument("--server", type=between(1, 5), default=2, metavar="ID", help="the one under test (default: 2)")
+    parser.add_argument("--steps", type=between(1), default=1000, metavar="N", help="how many events (default: 1000)")
+    parser.add_argument("--minutes", type=between(1), metavar="N", help="no event after so many minutes")
+    parser.add_argument("--seed", type=between(0), default=1, metavar="N", help="the seed of all choices (default: 1)")
+    parser.add_argument("--save", type=Path, metavar="DIR", help="write the run before each misfit into this folder")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="cause the events of a saved run")
+    add_keep(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code."""
+    if mistake := _mistake(options):
+        return refused(mistake, 2)
+    try:
+        events = None if options.replay is None else _read(options.replay)
+        with directories(options.keep) as folder:
+            sids = tuple(range(1, options.servers + 1))
+            subject = RealServer(options.release, sids, options.server, folder, compile_shim(folder))
+            try:
+                return Campaign(options, sids, subject).run(events)
+            finally:
+                subject.shut_down()
+    except (OSError, ValueError) as error:
+        return refused(str(error), 2)
+    except ServerError as error:
+        return refused(str(error), 3)
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    if options.release == NODE:
+        reason = node.available()
+    else:
+        reason = releases.unknown(options.release) or real.available(options.release)
+    if reason or (reason := keep_mistake(options.keep)):
+        return reason
+    if options.server > options.servers:
+        return f"--server {options.server}: there are {options.servers} servers; name one of 1 to {options.servers}"
+    if options.save is not None and not options.save.is_dir():
+        return f"--save {options.save}: the folder does not exist; name one that exists"
+    return None
+
+
+def _read(file: Path) -> list[str]:
+    """The events of a saved run. Raises OSError and ValueError."""
+    first, *events = file.read_text(encoding="utf-8").splitlines()
+    if first != HEADER:
+        raise ValueError(f"{file}: it is no saved run of this command; its first line must be {HEADER!r}")
+    return events
+
+
+class Campaign:
+    """The episodes of one call, and their report."""
+
+    def __init__(self, options: argparse.Namespace, sids: tuple[Sid, ...], subject: Subject) -> None:
+        self._options, self._sids, self._subject = options, sids, subject
+        self._coverage = Coverage()
+        self._known: Counter[tuple[Variant, ...]] = Counter()
+        self._began = self._told = time.monotonic()
+        self._steps = self._episodes = self._misfits = self._unexplained = 0
+        self._defects = _defects(options.release)
+
+    def run(self, events: list[str] | None) -> int:
+        """Run episodes up to the limits, or the saved run; return the exit code."""
+        choice = random.Random(self._options.seed)
+        while self._steps < self._options.steps and not self._is_late():
+            self._episodes += 1
+            ensemble = build(self._options.server, self._sids, is_node=self._options.release == NODE)
+            episode = Episode(ensemble, self._subject, self._coverage, choice)
+            misfit = self._go_on(episode) if events is None else self._repeat(episode, events)
+            if misfit is not None:
+                self._report(episode, misfit)
+            if events is not None:
+                break
+        print("\n".join(self._summary()), flush=True)
+        return int(self._unexplained > 0)
+
+    def _is_late(self) -> bool:
+        minutes = self._options.minutes
+        return minutes is not None and time.monotonic() - self._began > 60 * minutes
+
+    def _go_on(self, episode: Episode) -> Misfit | None:
+        for _ in range(min(EPISODE, self._options.steps - self._steps)):
+            self._steps += 1
+            misfit = episode.take()
+            if misfit is not None or self._is_late():
+                return misfit
+            self._tell()
+        return None
+
+    def _repeat(self, episode: Episode, events: list[str]) -> Misfit | None:
+        for text in events:
+            self._steps += 1
+            misfit = episode.repeat(text)
+            if misfit is not None:
+                return misfit
+        return None
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if now - self._told > PROGRESS_SECONDS:
+            self._told = now
+            rate = self._steps / (now - self._began)
+            print(f"{self._steps:,} events, {rate:.0f} a second, {self._misfits} misfits", file=sys.stderr, flush=True)
+
+    def _report(self, episode: Episode, misfit: Misfit) -> None:
+        self._misfits += 1
+        known = explained_by(self._options.server, self._sids, episode.steps, self._defects)
+        if known is None:
+            self._unexplained += 1
+        else:
+            self._known[known] += 1
+        if known is None or self._known[known] == 1:
+            print("\n".join(_lines(episode, misfit, known)), flush=True)
+            if self._options.save is not None:
+                file = self._options.save / f"twin-{self._options.seed}-{self._misfits}.txt"
+                lines = [HEADER, *(event_text(step.move) for step in episode.steps)]
+                file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+                print(f"  saved: {file}", flush=True)
+
+    def _summary(self) -> list[str]:
+        seconds = time.monotonic() - self._began
+        lines = [
+            f"{self._steps:,} events in {self._episodes} episodes and {seconds:.0f} s, "
+            f"{self._steps / max(seconds, 0.001):.0f} a second",
+            f"{len(self._coverage.events)} kinds of events, {len(self._coverage.packets)} kinds of packets",
+        ]
+        lines += [f"{count} times explained by {_names(known)}" for known, count in self._known.most_common()]
+        lines.append(f"{self._unexplained} times not explained" if self._unexplained else "everything is explained")
+        return lines
+
+
+def _defects(release: str) -> tuple[Variant, ...]:
+    """The known defects of a release; none of our node, or of a release that is not in the table."""
+    try:
+        return defects_of(release_named(DEBIAN_RELEASE if release == DEBIAN else release))
+    except ReleaseError:
+        return ()
+
+
+def _names(known: tuple[Variant, ...]) -> str:
+    return " with ".join(variant.value for variant in known)
+
+
+def _lines(episode: Episode, misfit: Misfit, known: tuple[Variant, ...] | None) -> list[str]:
+    """The report of a misfit: the event, what was seen, what each candidate would have shown, and the defects."""
+    sight, sid = misfit.step.sight, episode.ensemble.sid
+    assert sight is not None  # an event that does not concern the server has no misfit
+    seen = [f"{worded(packet)} to server {peer}" for peer, packet in sight.emitted]
+    if sight.vote is not None:
+        seen.append(f"a vote for itself with zxid {format_zxid(sight.vote.zxid)}, epoch {sight.vote.peer_epoch}")
+    if sight.waiting:
+        seen.append(f"a write of {', '.join(map(format_zxid, sight.waiting))}")
+    if sight.applied is not None:
+        seen.append(f"{format_zxid(sight.applied)} as its last applied zxid")
+    if sight.disk is not None:
+        zxids = ", ".join(map(format_zxid, sight.disk.zxids[-SHOWN_OUTLOOKS:]))
+        seen.append(f"the end of its process, with the epochs {sight.disk.accepted} and {sight.disk.current} "
+                    f"and a log that ends with {zxids or 'nothing'}")  # fmt: skip
+    lines = [
+        f"event {len(episode.steps)}: {event_text(misfit.step.move)}",
+        f"  server {sid}, {episode.phase}, shows: {', '.join(seen) or 'nothing'}",
+        *(f"  allowed: {expectation(outlook)}" for outlook in misfit.outlooks[:SHOWN_OUTLOOKS]),
+        f"  explained by: {_names(known)}" if known else "  no known defect explains it",
+    ]
+    return [textwrap.fill(line, WIDTH, subsequent_indent="    ") for line in lines]
+
+
+TWIN = Command(add_options, run)

@@ -1,0 +1,54 @@
+"""The specification in the place of the server under test, with known defects or without.
+
+It needs no process and no socket. A twin of the specification must have no misfit, and a twin of a variant must name
+that variant.
+"""
+
+from collections.abc import Sequence
+
+from checker.engine import Move
+from checker.engine.model import Row
+from harness.twin.candidates import Candidates, DiskState, Ensemble, Outlook, Sight
+from spec.durable import Durable
+from spec.quorum import Sid
+
+
+class Imitation:
+    """A server under test that does what its own `ensemble` says."""
+
+    has_clients = True
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        self._ensemble = ensemble
+        self._truth = Candidates(ensemble, [ensemble.model.initial()])
+        self._sight = Sight()
+
+    def begin(self, ensemble: Ensemble, durable: Durable) -> None:
+        """Start a new life; the disk is that of its own model."""
+        del ensemble, durable
+        self._truth = Candidates(self._ensemble, [self._ensemble.model.initial()])
+
+    def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
+        """Take the event and the hidden steps behind it."""
+        del after, ending
+        outlook = self._truth.outlooks(move)[0]
+        server = self._ensemble.server(outlook.row)
+        self._truth.rows = [outlook.row]
+        if server.zab is None or not server.zab.serves:
+            self._truth.held = False
+        durable = server.durable
+        zxids = tuple(txn.zxid for txn in durable.records)
+        disk = None if server.runs else DiskState(durable.accepted_epoch, durable.current_epoch, zxids)
+        self._sight = Sight(outlook.emitted, outlook.vote, outlook.queued[:1], outlook.applied, disk)
+
+    def look(self, outlooks: Sequence[Outlook]) -> Sight:
+        """What the server shows."""
+        del outlooks
+        return self._sight
+
+    def waiting(self) -> tuple[int, ...]:
+        """The zxid of the next record."""
+        return self._sight.waiting
+
+    def shut_down(self) -> None:
+        """Nothing runs."""

@@ -1,0 +1,366 @@
+"""The server under test: one real process, its gates, its clients and the sockets of its peers.
+
+Rules of this module:
+
+- `cause` makes an event happen. `look` then reads until what was seen is what one of the expected states shows, or
+  until no expected state begins so, or until the time is up.
+- A state that shows nothing is confirmed by an answer that can only come after the event was handled: PING of a
+  follower, REVALIDATE of a leader, `srvr`. Before a server serves it has no such answer.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from checker.engine import Move
+from checker.engine.model import Row
+from checker.models.ensemble.actions import ServerAction
+from harness import node, real
+from harness.processes import Process, ServerError, srvr
+from harness.reproduce.disks import logged_zxids, path_of, write_disk
+from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
+from harness.reproduce.lab import SESSION_MILLISECONDS
+from harness.servers import CREATE, WORLD
+from harness.session import Session
+from harness.twin.candidates import (
+    HOLD,
+    RELEASE,
+    DiskState,
+    Emission,
+    Ensemble,
+    Outlook,
+    Sight,
+    agree,
+    explains,
+    holds,
+    toward,
+)
+from harness.twin.sockets import PeerSockets
+from harness.twin.wires import Wire
+from harness.zoo_cfg import Member, View, members, write_zoo_cfg
+from refimpl.disk import epochs
+from refimpl.disk.epochs import ACCEPTED, CURRENT
+from refimpl.wire import quorum as wire_quorum
+from refimpl.wire.packet import PacketType
+from spec.durable import Durable
+from spec.election.messages import Notification
+from spec.election.vote import ServerState, Vote
+from spec.quorum import Sid
+from spec.text import required_integer
+from spec.zab.packets import QuorumPing
+from spec.zab.state import Leader, Learner, Stage
+
+SECONDS = 20.0
+"""The longest wait for a packet that the specification sends at once."""
+QUIET_SECONDS = 0.1
+"""The time before a crash in which a server handles what it cannot show to have handled."""
+NODE = "node"
+TICK_MILLISECONDS = 100
+LIMIT_TICKS = 200_000
+OPTIONS = (
+    "-Xmx128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:GuaranteedSafepointInterval=0",  # a safepoint would wait for a thread that rests, and stop the others
+    "-Dzookeeper.snapshotSizeFactor=0",
+    "-Dzookeeper.maxBatchSize=1",
+    "-Dzookeeper.fastleader.maxNotificationInterval=200",
+    "-Dzookeeper.globalOutstandingLimit=100000",
+    "-Dzookeeper.preAllocSize=64",
+    "-Dzookeeper.admin.enableServer=false",
+)
+KEYS = {"localSessionsEnabled": "true", "maxSessionTimeout": str(SESSION_MILLISECONDS)}
+ANSWERS = frozenset({PacketType.PING, PacketType.REVALIDATE})
+
+
+class Subject(Protocol):
+    """A server under test, or something in its place.
+
+    `has_clients`: clients may write at it, in local sessions, and its commit processor can be held.
+    """
+
+    has_clients: bool
+
+    def begin(self, ensemble: Ensemble, durable: Durable) -> None:
+        """Start a new life with this disk; all earlier ones are forgotten."""
+
+    def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
+        """Make an event happen; `after` is the state directly after it, before any hidden step.
+
+        The server under test ends its connections with the peers `ending` by itself.
+        """
+
+    def look(self, outlooks: Sequence[Outlook]) -> Sight:
+        """What is seen then, as far as one of the possible states shows it."""
+
+    def waiting(self) -> tuple[int, ...]:
+        """The zxids of the write that waits at the gate."""
+
+    def shut_down(self) -> None:
+        """End the process."""
+
+
+@dataclass
+class _Seen:
+    """What was seen since the last event."""
+
+    emitted: list[Emission] = field(default_factory=list)
+    ended: set[Sid] = field(default_factory=set)
+    vote: Vote | None = None
+
+
+class RealServer:
+    """A process of a release, or of our own node, below `directory`."""
+
+    def __init__(self, release: str, sids: tuple[Sid, ...], sid: Sid, directory: Path, shim: Path) -> None:
+        self.sid, self.has_clients = sid, release != NODE
+        self._home = directory / f"server-{sid}"
+        self._home.mkdir(parents=True)
+        self._members = {member.sid: member for member in members(sids)}
+        view = View(tuple(self._members.values()), TICK_MILLISECONDS, LIMIT_TICKS, LIMIT_TICKS, KEYS)
+        self._gate, self._threads = DiskGate(self._home / "gate"), ThreadGate(self._home / "threads")
+        zoo_cfg = write_zoo_cfg(view, self.own, self._home)
+        config = "\n".join(member.line for member in view.members) + "\nversion=0"
+        peers = tuple(member for member in view.members if member.sid != sid)
+        self._sockets = PeerSockets(self.own, peers, config)
+        self._sockets.accepts = self._accepts
+        self._config = config
+        gates = {"DISK_GATE": str(self._gate.directory), "THREAD_GATE": str(self._threads.directory)}
+        command = real.command(zoo_cfg, OPTIONS, release) if self.has_clients else node.command(zoo_cfg)
+        environment = {"LD_PRELOAD": str(shim), **gates, **({} if self.has_clients else node.environment())}
+        self._process = Process(command, self._home, self._home / "log.txt", environment)
+        self._sessions: list[Session] = []
+        self._seen = _Seen()
+        self._quiet = False  # whether it may not have handled the last event yet
+        self._decided = 0  # the round of the last election of this process that ended
+        self._row: Row = ()
+        self._gone: set[Sid] = set()  # peers that have closed their side, with packets in flight
+
+    @property
+    def own(self) -> Member:
+        """The ports of the server under test."""
+        return self._members[self.sid]
+
+    def begin(self, ensemble: Ensemble, durable: Durable) -> None:
+        """Start a new life with this disk."""
+        self._kill()
+        data = self._home / "data" / "version-2"
+        if data.exists():
+            for file in data.iterdir():
+                file.unlink()
+            data.rmdir()
+        write_disk(self._home / "data", durable)
+        self._ensemble, self._wire = ensemble, Wire(self._config, local_sessions=self.has_clients)
+        self._gate.close()
+        self._start()
+        deadline = time.monotonic() + SECONDS
+        while self._sockets.looking is None:
+            if time.monotonic() > deadline or not self._process.alive:
+                raise ServerError(f"server {self.sid} does not look for a leader{self._process.last_words()}")
+            self._sockets.pump(0.05)
+
+    def shut_down(self) -> None:
+        """End the process and close all sockets."""
+        self._kill()
+        self._sockets.shut_down()
+
+    def waiting(self) -> tuple[int, ...]:
+        """The zxids of the write that waits at the gate."""
+        return self._gate.waiting()
+
+    # --- events
+
+    def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
+        """Make an event happen."""
+        self._seen, self._row, was_quiet = _Seen(), after, self._quiet
+        self._quiet = False
+        arguments = move.arguments
+        match move.action:
+            case ServerAction.RECEIVE if arguments[1] == self.sid:
+                source, _, packet = arguments
+                self._sockets.send(source, self._wire.encoded(packet, source))
+                self._quiet = True
+            case ServerAction.SYNC if arguments[0] == self.sid:
+                self._gate.permit()
+            case ServerAction.CLIENT_WRITE if arguments[0] == self.sid:
+                self._write(arguments[1])
+                self._quiet = True
+            case ServerAction.DISCONNECT | ServerAction.LOSE_LEADER if self.sid in arguments:
+                self._sockets.end(next(peer for peer in arguments if peer != self.sid))
+            case ServerAction.CRASH if arguments[0] == self.sid:
+                if was_quiet:
+                    time.sleep(QUIET_SECONDS)
+                self._kill()
+            case ServerAction.RESTART if arguments[0] == self.sid:
+                self._start()
+            case ServerAction.ELECT if self.sid in arguments[1]:
+                self._elect(arguments[0], move.sends[0].operation.vote)
+            case str() if move.action == HOLD:
+                self._session()  # a new session would wait for the thread
+                self._threads.hold(ServerThread.COMMIT)
+            case str() if move.action == RELEASE:
+                self._threads.release(ServerThread.COMMIT)
+        for peer in self._ensemble.peers:
+            if peer not in self._sockets.quorum:
+                self._gone.discard(peer)
+                continue
+            connection = self._ensemble.connection(after, peer)
+            if holds(connection, peer):
+                if peer in self._gone:  # it has come back on a new connection
+                    self._sockets.end(peer)
+                    self._gone.discard(peer)
+            elif toward(connection, self.sid):
+                self._gone.add(peer)
+            elif peer not in ending:
+                self._sockets.end(peer)
+
+    def _start(self) -> None:
+        self._gate.reset()
+        self._threads.reset()
+        self._process.start()
+
+    def _kill(self) -> None:
+        self._process.kill()
+        self._sockets.reset()
+        for session in self._sessions:
+            session.drop()
+        self._sessions.clear()
+        self._gone.clear()
+        self._decided = 0
+
+    def _accepts(self, peer: Sid) -> bool:
+        return bool(self._row) and self._ensemble.connection(self._row, peer) is not None
+
+    def _elect(self, leader: Sid, vote: Vote) -> None:
+        """Let the server under test decide at once: those who have decided tell it so in its own round."""
+        looking = self._sockets.looking
+        if looking is None:
+            raise ServerError(f"server {self.sid} does not look for a leader")
+        self._decided, self._sockets.looking = looking.election_epoch, None
+        if leader == self.sid:
+            vote = looking.vote
+        for peer in sorted(self._ensemble.peers, key=lambda peer: peer != leader):
+            state = ServerState.LEADING if peer == leader else ServerState.FOLLOWING
+            self._sockets.notify(peer, Notification(state, vote, looking.election_epoch, None))
+
+    def _write(self, number: int) -> None:
+        self._session().send(CREATE, path_of(0, number), b"", WORLD, 0)
+
+    def _session(self) -> Session:
+        """The session of the present role; a new one if the server has ended the last one."""
+        for session in self._sessions:
+            if session.connected and not session.readable():
+                return session
+            session.drop()
+        session, deadline = Session(SESSION_MILLISECONDS), time.monotonic() + SECONDS
+        while not session.connected:
+            try:
+                session.connect(self.own.client_port)
+            except (ServerError, OSError):
+                session.drop()
+                if time.monotonic() > deadline:
+                    raise
+                self._sockets.pump(0.01)
+        self._sessions = [session]
+        return session
+
+    # --- sight
+
+    def look(self, outlooks: Sequence[Outlook]) -> Sight:
+        """Read until one of the outlooks is seen, or none can be."""
+        deadline = time.monotonic() + SECONDS
+        if any(outlook.vote for outlook in outlooks):
+            self._threads.open()  # a server that shuts down waits for its threads
+        while True:
+            sight = self._sight(outlooks)
+            fitting = [outlook for outlook in outlooks if explains(outlook, sight, self._ensemble)]
+            if fitting:
+                if self._quiet and not any(outlook.emitted or outlook.vote for outlook in fitting):
+                    self._quiet = not self._fence(fitting[0])
+                    if not self._quiet:
+                        continue
+                return sight
+            if not any(self._begins(outlook, sight) for outlook in outlooks) or time.monotonic() > deadline:
+                return sight
+            self._flush(outlooks)
+            self._sockets.pump(0.002)
+
+    def _flush(self, outlooks: Sequence[Outlook]) -> None:
+        """Permit the writes that an orderly shutdown of the server completes."""
+        waiting = self._gate.waiting()
+        for outlook in outlooks if waiting else ():
+            server = self._ensemble.server(outlook.row)
+            if {txn.zxid for txn in server.durable.records}.issuperset(waiting):
+                self._gate.permit()
+                return
+
+    def _sight(self, outlooks: Sequence[Outlook]) -> Sight:
+        self._sockets.pump(0)
+        seen = self._seen
+        for peer, end in self._sockets.quorum.items():
+            for packet in end.arrived:
+                modelled = self._wire.modelled(packet)
+                if modelled is not None and peer not in self._gone:
+                    seen.emitted.append((peer, modelled))
+            end.arrived.clear()
+            if end.ended and peer not in seen.ended and peer not in self._gone:
+                seen.ended.add(peer)
+                seen.emitted.append((peer, None))
+        for peer in seen.ended:
+            self._sockets.end(peer)
+        looking = self._sockets.looking
+        wanted = any(outlook.vote is not None for outlook in outlooks)
+        if wanted and looking is not None and looking.election_epoch > self._decided:
+            seen.vote = seen.vote or looking.vote
+        waiting = self._gate.waiting() if any(outlook.queued for outlook in outlooks) else ()
+        applied = None
+        if any(outlook.applied for outlook in outlooks):
+            applied = self._applied()
+        disk = None
+        if not self._process.alive:
+            data = self._home / "data"
+            accepted, current = (epochs.read(data / "version-2" / name) or 0 for name in (ACCEPTED, CURRENT))
+            disk = DiskState(accepted, current, logged_zxids(data))
+        return Sight(tuple(seen.emitted), seen.vote, waiting, applied, disk)
+
+    def _applied(self) -> int | None:
+        zxid = srvr(self.own.client_port).get("Zxid")
+        return None if zxid is None else required_integer(zxid.removeprefix("0x"), base=16)
+
+    def _begins(self, outlook: Outlook, sight: Sight) -> bool:
+        """Whether a state may still show what it shows: so far it has shown nothing else."""
+        for peer in self._ensemble.peers:
+            seen = [packet for receiver, packet in sight.emitted if receiver == peer]
+            expected = outlook.to(peer)
+            if len(seen) > len(expected) or not all(map(agree, expected, seen)):
+                return False
+        return sight.waiting == outlook.queued[: len(sight.waiting)] or bool(outlook.vote)
+
+    def _fence(self, outlook: Outlook) -> bool:
+        """Wait until the server has handled everything that was sent to it; False if it cannot show that."""
+        part = self._ensemble.server(outlook.row).zab
+        if isinstance(part, Learner) and part.serves and part.leader in self._sockets.quorum:
+            self._answered(part.leader, self._wire.encoded(QuorumPing(), part.leader))
+            return True
+        if isinstance(part, Leader) and part.serves:
+            for handler in part.handlers:
+                if handler.stage is Stage.SERVING and handler.sid in self._sockets.quorum:
+                    request = wire_quorum.RevalidateRequest(handler.sid << 56 | 1, SESSION_MILLISECONDS)
+                    self._answered(handler.sid, wire_quorum.encode_packet(request), PacketType.REVALIDATE)
+            return True
+        return False
+
+    def _answered(self, peer: Sid, data: bytes, kind: PacketType = PacketType.PING) -> None:
+        deadline = time.monotonic() + SECONDS
+        end = self._sockets.quorum[peer]
+        self._sockets.send(peer, data)
+        count = 0
+        while not any(packet.type == kind for packet in end.arrived[count:]):
+            if end.ended:
+                return
+            if time.monotonic() > deadline:
+                raise ServerError(f"server {self.sid} does not answer {kind.name}")
+            self._sockets.pump(0.05)
