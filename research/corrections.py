@@ -182,7 +182,7 @@ def table_of(lines: Iterable[Line], defects: Iterable[Defect] = DEFECTS) -> Fact
             counts = f"{ends.count(End.WRONG)} of {len(ends) - is_open}" + (f", {is_open} open" if is_open else "")
             cells.append(counts if ends else "not tried")
         rows.append(tuple(cells))
-    return FactTable("corrections", ("defect", "what goes wrong", "without", "with the correction"), tuple(rows))
+    return FactTable("corrections", ("defect", "effect", "without", "with the correction"), tuple(rows))
 
 
 def as_expected(line: Line) -> bool:

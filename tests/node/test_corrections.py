@@ -4,19 +4,25 @@ The agent knows classes of 3.9.5 alone, so Debian's 3.8.0 is a release in which 
 execute the shipped counterexamples with their corrections; `python -m research.corrections` repeats them.
 """
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from harness import real, releases
 from harness.corrections.agent import java_options
 from harness.corrections.choice import CORRECTIONS
 from harness.processes import ServerError
 from harness.releases import DEBIAN
+from harness.reproduce.disks import logged_zxids, write_disk
 from harness.reproduce.driver import reproduce
 from harness.reproduce.ends import Outcome
 from harness.reproduce.gates import compile_shim
 from harness.reproduce.schedule import load_schedule, with_corrections, with_losses
 from research.corrections import DEFECTS
+from spec.durable import Durable
+from spec.txn import Txn, make_zxid
+from tests.support.programs import need
 
 SCENARIOS = Path(__file__).parents[2] / "spec" / "scenarios"
 LOSSES = [
@@ -25,6 +31,11 @@ LOSSES = [
     "known-defects/trunc-after-snap",
     "r4-observers/r4-observer-promoted-loses-a-write",
 ]
+
+
+@pytest.fixture(autouse=True)
+def _asm() -> None:
+    need(releases.missing_asm())
 
 
 ALL = [defect.name for defect in DEFECTS]
@@ -69,3 +80,38 @@ def test_a_server_without_the_correction_is_not_taken_for_a_corrected_one(tmp_pa
     result = reproduce(schedule, servers, "3.9.5", compile_shim(tmp_path), lambda _: None)
     assert result.outcome is Outcome.NOT_CONFIRMED
     assert "the log of server 3 has [2:1], and the model has []" in result.reason
+
+
+CUT = """
+public class Cut {
+    public static void main(String[] words) throws Exception {
+        var log = new org.apache.zookeeper.server.persistence.FileTxnLog(new java.io.File(words[0]));
+        log.truncate(Long.parseLong(words[1]));
+        log.close();
+    }
+}
+"""
+LOG = (make_zxid(1, 1), make_zxid(1, 2), make_zxid(1, 3), make_zxid(2, 6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("last", "uncorrected"),
+    [
+        (make_zxid(2, 5), LOG),  # as docs/findings/trunc-after-snap.md has it
+        (make_zxid(1, 2), LOG[:2]),
+        (make_zxid(1, 0), LOG[:1]),
+        (make_zxid(2, 6), LOG),
+    ],
+)
+def test_a_corrected_log_has_the_records_up_to_the_zxid(
+    last: int, uncorrected: tuple[int, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "Cut.java").write_text(CUT)
+    agent = java_options(["trunc-after-snap"], "3.9.5", tmp_path)
+    for options, expected in (((), uncorrected), (agent, tuple(zxid for zxid in LOG if zxid <= last))):
+        data = tmp_path / f"data-{len(options)}"
+        write_disk(data, Durable(2, 2, 0, tuple(Txn(zxid, number) for number, zxid in enumerate(LOG))))
+        command = [real.java(), *options, "-cp", real.class_path("3.9.5"), str(tmp_path / "Cut.java")]
+        subprocess.run([*command, str(data / "version-2"), str(last)], check=True, capture_output=True, timeout=60)
+        assert logged_zxids(data) == expected
