@@ -20,6 +20,8 @@ OLD_SIDE, NEW_SIDE = (1, 2), (3, 4, 5)
 ZXID = 0x100000001
 NEW = "0x100000001: {3, 4, 5}"
 OLD_WRITE, NEW_WRITE = "/old-side", "/new-side"
+KEYS = {"syncLimit": "120"}
+"""A leader ends the connection of a learner that owes it an acknowledgement for so many ticks, here for a minute."""
 SECONDS_TO_SERVE = 40.0
 SECONDS_TO_RETURN = 20.0
 QUIET_SECONDS = 3.0
@@ -39,7 +41,7 @@ class Replacement(HandMadeRun):
 
     def make(self) -> None:
         """Make the five servers."""
-        self.servers = self.bench.servers(self.name, self.sids, keys={"syncLimit": "16"})
+        self.servers = self.bench.servers(self.name, self.sids, keys=KEYS)
 
     def begin(self) -> None:
         """Start all five servers."""
