@@ -35,7 +35,7 @@ LOSSES = [
 
 @pytest.fixture(autouse=True)
 def _asm() -> None:
-    need(releases.missing_asm())
+    need(releases.ASM.missing())
 
 
 ALL = [defect.name for defect in DEFECTS]
