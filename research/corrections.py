@@ -5,7 +5,7 @@ A run of a defect is that of `quorate reproduce` for its scenario, without `--wi
 Rules of this module:
 
 - Each run is a line of the file of results, written as it ends. A command that was interrupted goes on from there; a
-  line is of no use if the Java source of its correction is another one now.
+  run with a correction does not count if the Java source of that is another one now.
 - A run that did not come to its end is open. It stays in the table, and another one is made.
 
 Exit codes: 0 measured; 1 the table has a run without a loss where nothing is corrected, or a loss or an open run where
@@ -154,7 +154,10 @@ class Results:
         self.file = file
 
     def lines(self, release: str) -> list[Line]:
-        """The lines of a release whose corrections are the present ones. Raises ServerError for another file."""
+        """The lines of a release that count: with a correction only those of the present one.
+
+        Raises ServerError for another file.
+        """
         if not self.file.exists():
             return []
         try:
@@ -162,7 +165,11 @@ class Results:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ServerError(f"{self.file}: it is no file of results ({error}); name a new one") from None
         sources = {defect.name: defect.source for defect in DEFECTS}
-        return [line for line in lines if line.release == release and sources.get(line.defect) == line.source]
+        return [
+            line
+            for line in lines
+            if line.release == release and (not line.corrected or sources.get(line.defect) == line.source)
+        ]
 
     def add(self, line: Line) -> None:
         """Add a run."""

@@ -1,5 +1,6 @@
 """The tables of `research.corrections` and `research.upstream`, from results that are written here by hand."""
 
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -46,9 +47,9 @@ def test_only_a_wrong_end_without_and_a_right_one_with_the_correction_are_expect
 
 def test_results_of_an_earlier_correction_are_not_counted(tmp_path: Path) -> None:
     results = corrections.Results(tmp_path / "results")
-    for source in ("an earlier one", A.source):
-        results.add(line(End.WRONG, corrected=False, source=source))
-    assert len(results.lines("3.9.5")) == 1
+    for source, corrected in product(("an earlier one", A.source), (False, True)):
+        results.add(line(End.WRONG, corrected=corrected, source=source))
+    assert [each.corrected for each in results.lines("3.9.5")] == [False, False, True]
     assert results.lines("3.9.4") == []
 
 
