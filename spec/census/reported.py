@@ -18,6 +18,12 @@ from spec.releases import TREE_KEPT, DefectHistory, Release, changes
 _READ = (Evidence(Basis.SOURCE),)
 _REPORT = (Evidence(Basis.REPORTED),)
 
+
+def _seen(name: str) -> tuple[Evidence, ...]:
+    """Read in the source, and seen on real servers by a measurement of files."""
+    return (*_READ, Evidence(Basis.SEEN, f"python -m research.files --case {name}"))
+
+
 _TRUNCATE_CLOSES = changes("3.4.4 ca4b3f356", "3.5.0 43eedab16")  # ZOOKEEPER-1489
 _TREE_OF_AN_UNSTARTED_SERVER = changes("3.4.7 cfff3f06a", "3.5.1 1ec4e568c", "3.6.0 640f63f80")  # ZOOKEEPER-1907
 _SYNC_FROM_LOG = changes("3.5.0 9f102d311")  # ZOOKEEPER-1413
@@ -105,15 +111,22 @@ _LOST: Sequence[KnownDefect] = (
     KnownDefect(
         name="log-file-missing",
         effect=Effect.LOST,
-        wrong="a start reads the files of the log in the order of their names, and does not notice that one is "
-        "missing: its transactions are skipped without an error",
+        wrong="a start reads the files of the log in the order of their names, and skips the transactions of a "
+        "missing one",
         cause="FileTxnSnapLog.fastForwardFromEdits, FileTxnLog.FileTxnIterator.goToNextLog",
-        condition="A file of the log in the middle is deleted, by a clean-up script or by hand, and the server "
-        "restarts. A report has 58,898 skipped transactions.",
+        condition="A file of the log behind the newest snapshot is deleted, by a clean-up script or by hand, and the "
+        "server restarts. A report has 58,898 skipped transactions. Since 3.9.4 a server does not start with a gap "
+        "within one epoch; it skips a gap that ends with an epoch, and logs `First digest mismatch`.",
         remedy="Delete no file of `version-2` but by `autopurge` or `zkCleanup.sh`. `quorate diagnose` and `quorate "
         "recover` name a gap. Give the server an empty data directory (keep `myid`) while the others have a quorum.",
-        history=DefectHistory(),
-        evidence=_READ,
+        history=DefectHistory(
+            reproduced=(
+                Release(3, 4, 14),
+                Release(3, 8, 6),
+                Release(3, 9, 5),
+            )
+        ),
+        evidence=_seen("log-file-missing"),
         unmodelled=_NO_FILES,
     ),
     KnownDefect(
@@ -124,8 +137,8 @@ _LOST: Sequence[KnownDefect] = (
         condition="All snapshots of a server are missing or empty, as after a full disk, and old logs are purged.",
         remedy="Do not start a server that has logs and no snapshot. Give it an empty data directory (keep `myid`) "
         "while the others have a quorum.",
-        history=DefectHistory(changes("3.5.3 3cdaeedf8", "3.6.0 7c51b01e8")),
-        evidence=_READ,
+        history=DefectHistory(changes("3.5.3 3cdaeedf8", "3.6.0 7c51b01e8"), reproduced=(Release(3, 4, 14),)),
+        evidence=_seen("ZOOKEEPER-2325"),
         unmodelled=_NO_FILES,
     ),
     KnownDefect(
@@ -171,10 +184,11 @@ _LOST: Sequence[KnownDefect] = (
         effect=Effect.LOST,
         wrong="the purge keeps the newest snapshots whether they can be read or not, and deletes the valid ones",
         cause="PurgeTxnLog.purge, FileTxnSnapLog.findNRecentSnapshots",
-        condition="The newest snapshots are damaged or incomplete, as after a full disk, and the purge runs.",
+        condition="The newest snapshots are damaged or incomplete, as after a full disk, and the purge runs. The "
+        "server does not start again, or without its oldest writes.",
         remedy="Upgrade. Until then turn `autopurge` off while a disk is full.",
-        history=DefectHistory(changes("3.6.0 1ec248185", "3.7.0 2abdfbc26")),
-        evidence=_READ,
+        history=DefectHistory(changes("3.6.0 1ec248185", "3.7.0 2abdfbc26"), reproduced=(Release(3, 5, 10),)),
+        evidence=_seen("ZOOKEEPER-3231"),
         unmodelled=_NO_FILES,
     ),
     KnownDefect(
@@ -497,10 +511,19 @@ _STOPPED: Sequence[KnownDefect] = (
         effect=Effect.STOPPED,
         wrong="a request `check` outside a `multi` is logged as a transaction that no server can read again",
         cause="PrepRequestProcessor.pRequest, SerializeUtils.deserializeTxn",
-        condition="A client sends the operation 13 by itself. The Java client and kazoo do not.",
-        remedy="Let only trusted clients connect.",
-        history=DefectHistory(changes("3.8.5 3842bd332", "3.9.3 6ed7cc75b", "master b31f77647")),
-        evidence=_READ,
+        condition="A client sends the operation 13 by itself: one request stops the ensemble, and no server starts "
+        "again. The Java client and kazoo do not send it.",
+        remedy="Let only trusted clients connect. Afterwards the logs must be cut before the request.",
+        history=DefectHistory(
+            changes("3.8.5 3842bd332", "3.9.3 6ed7cc75b", "master b31f77647"),
+            reproduced=(
+                Release(3, 4, 14),
+                Release(3, 5, 10),
+                Release(3, 7, 2),
+                Release(3, 8, 0),
+            ),
+        ),
+        evidence=_seen("ZOOKEEPER-2623"),
         unmodelled="The model has no bytes: each transaction of it can be read.",
     ),
     KnownDefect(
