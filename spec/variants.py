@@ -21,7 +21,9 @@ class Variant(enum.Enum):
     LEADER_OF_AN_OLD_ROUND = "ZOOKEEPER-1514"
     SNAPSHOT_OF_UNCOMMITTED = "ZOOKEEPER-1549"
     TREE_BEHIND_LOG = "ZOOKEEPER-2845"
+    PROMISES_OF_OBSERVERS = "ZOOKEEPER-2959"
     COMMITS_AFTER_UPTODATE = "ZOOKEEPER-3023"
+    PARTIAL_SNAPSHOT_KEPT = "ZOOKEEPER-3642"
     LOGGED_AFTER_UPTODATE = "ZOOKEEPER-3911"
     NEWLEADER_FORGETS_PROPOSALS = "ZOOKEEPER-4394"
     EPOCH_BEFORE_LOG = "ZOOKEEPER-4643"
@@ -157,6 +159,13 @@ _OF_SERVERS: Mapping[Variant, Defect] = {
     Variant.COMMITS_AFTER_UPTODATE: Defect(
         "a learner applies transactions that were committed during its synchronisation only after it has "
         "acknowledged UPTODATE"
+    ),
+    Variant.PROMISES_OF_OBSERVERS: Defect(
+        "a leader counts any learner, also an observer, for its epoch: in FOLLOWERINFO and in ACKEPOCH"
+    ),
+    Variant.PARTIAL_SNAPSHOT_KEPT: Defect(
+        "a learner that gives up between SNAP and NEWLEADER keeps the snapshot in memory, and votes and synchronises "
+        "with it, though it is not on its disk"
     ),
     Variant.LOGGED_AFTER_UPTODATE: Defect(
         "NEWLEADER is acknowledged while the proposals of the DIFF are in memory; they are logged after UPTODATE"

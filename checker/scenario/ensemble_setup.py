@@ -224,11 +224,20 @@ def why_no_effect(variant: Variant, setup: Setup) -> NoEffect | None:
     if variant is Variant.TREE_AHEAD_OF_LOG and Variant.SYNC_FROM_APPLIED not in setup.all_variants:
         reason = "it changes nothing where no committed transaction follows a TRUNC"
         return NoEffect(reason, f"add the variant {Variant.SYNC_FROM_APPLIED.value}")
+    if variant is Variant.PROMISES_OF_OBSERVERS and _all_vote(setup):
+        return NoEffect("it changes nothing where each server votes by every file", "add an observer")
     if variant is Variant.DISK_ERROR_KEEPS_TREE and not setup.budgets.full_disks:
         return NoEffect("it changes nothing where no disk fails", "write faults: {full_disks: 1}")
     if variant is Variant.RESTORE_UNDONE and not setup.budgets.restores:
         return NoEffect("it changes nothing where no snapshot is restored", "write workload: {restores: 1}")
     return None
+
+
+def _all_vote(setup: Setup) -> bool:
+    """Whether each server is a voter by every file."""
+    sids = {member.sid for member in setup.members}
+    files = (file for member in setup.members for file in (member.file, *member.other_files))
+    return all(sids <= file.view.voters for file in files)
 
 
 def with_variants(setup: Setup, added: Iterable[Variant]) -> Setup:

@@ -161,7 +161,7 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
-    servers = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, handler.sid, rules)
+    servers = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, handler.sid, _for_epoch(rules))
     epoch = max(leader.epoch, accepted + 1) if handler.sid in servers else leader.epoch
     return _choose_epoch(peer, replace(after, epoch=epoch, counted=servers), rules)
 
@@ -171,7 +171,7 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
 
     A view without a version then gets its first one.
     """
-    if not has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
+    if not has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, _for_epoch(rules)):
         return ZabResult(peer.durable, leader)
     peer, configured = reconfiguration.see(peer, reconfiguration.first_version(peer, leader.epoch, rules))
     layout = zxid_layout.of_leader(peer.durable.layout, leader)
@@ -180,6 +180,13 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     assert isinstance(chosen.state, Leader)
     after = _establish(replace(peer, durable=durable), chosen.state, rules)
     return replace(after, effects=(disk.epochs_written(durable), *configured, *chosen.effects, *after.effects))
+
+
+def _for_epoch(rules: ZabRules) -> ZabRules:
+    """ZOOKEEPER-2959: up to 3.4.12 and 3.5.3 any learner counts for an epoch, and a quorum is a number of servers."""
+    if Variant.PROMISES_OF_OBSERVERS not in rules.variants:
+        return rules
+    return replace(rules, variants=rules.variants | {Variant.OBSERVER_COUNTED})
 
 
 def _send_epoch(peer: Peer, leader: Leader) -> ZabResult:
@@ -201,7 +208,7 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
             return ZabResult(peer.durable, _without(leader, source), (Disconnect(source),))
-        servers = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, source, rules)
+        servers = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, source, _for_epoch(rules))
         leader = replace(leader, counted=servers)
     waiting = tuple(
         replace(handler, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if handler.sid == source else handler
@@ -215,7 +222,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
-        if not has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
+        if not has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, _for_epoch(rules)):
             return ZabResult(durable, leader)
         durable = replace(durable, current_epoch=leader.epoch)
         leader = replace(leader, phase=NEWLEADER_ACK, counted=(peer.sid,))

@@ -34,7 +34,7 @@ def shut_down(
         applied = _applied(durable, part)
         if applied < flushed.last_zxid:
             flushed = replace(flushed, dirty=Snapshot(applied, tuple(flushed.txns)))
-    if isinstance(part, Learner) and Variant.TREE_AHEAD_OF_LOG in variants and part.mode is SyncMode.TRUNC:
+    if isinstance(part, Learner) and part.mode in _kept_trees(variants):
         remains = replace(remains, unlogged=tuple(txn for txn in part.tree or () if txn not in flushed.txns))
     if isinstance(part, Learner) and part.unlisted:
         remains = replace(remains, unlisted=tuple(sorted({*remains.unlisted, *part.unlisted})))
@@ -45,6 +45,16 @@ def shut_down(
         flushed = _with_epochs_of(flushed, remains.database)
         remains = replace(remains, database=None)
     return flushed, remains
+
+
+def _kept_trees(variants: frozenset[Variant]) -> tuple[SyncMode, ...]:
+    """The synchronisations whose tree stays in memory if they are interrupted (`Learner.shutdown`).
+
+    ZOOKEEPER-5094 is that of a TRUNC, and ZOOKEEPER-3642 that of a SNAP. Omitted: the zxid of a tree that lacks
+    transactions of the disk.
+    """
+    kept = ((Variant.TREE_AHEAD_OF_LOG, SyncMode.TRUNC), (Variant.PARTIAL_SNAPSHOT_KEPT, SyncMode.SNAP))
+    return tuple(mode for variant, mode in kept if variant in variants)
 
 
 def restored(

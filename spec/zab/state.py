@@ -275,7 +275,7 @@ class StaleMemory(msgspec.Struct, frozen=True):
 
     - `queue`: transactions of a sync thread that still runs (ZOOKEEPER-4712).
     - `tree`: the zxid of the tree, where the tree is behind the log (ZOOKEEPER-2845).
-    - `unlogged`: transactions of the tree that are not on the disk (ZOOKEEPER-4712, 4882, 5094).
+    - `unlogged`: transactions of the tree that are not on the disk (ZOOKEEPER-3642, 4712, 4882, 5094).
     - `unlisted`: zxids of logged transactions that are missing in `committedLog` (ZOOKEEPER-4925).
     - `database`: the data before a restore, with which the next part begins (`restore-undone`). `unfiled`: since that
       restore the log goes on in a file that the operator has moved away.

@@ -68,6 +68,10 @@ SCENES = {
     Variant.COMMITS_AFTER_UPTODATE: scene(elections=2, writes=1, crashes=2, restarts=2, late_commits=True),
     Variant.SYNC_FROM_APPLIED: scene(elections=2, writes=1, crashes=2, restarts=2, late_commits=True),
     Variant.EPOCH_BEFORE_LOG: scene(elections=2, writes=1, crashes=3, restarts=2),
+    Variant.PROMISES_OF_OBSERVERS: scene(3, 1, established=False, packets=True, elections=2, disconnects=1),
+    Variant.PARTIAL_SNAPSHOT_KEPT: scene(
+        established=False, disks={1: Durable(1, 1), 3: Durable(1, 1)}, elections=3, crashes=2, restarts=2
+    ),
     Variant.QUEUE_SURVIVES_SHUTDOWN: scene(established=False, elections=2, writes=3, disconnects=1),
     Variant.TRUNC_AFTER_SNAP: scene(
         disks=dict.fromkeys((1, 2, 3), BY_SNAP), elections=2, writes=2, crashes=2, restarts=2
