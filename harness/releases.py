@@ -30,8 +30,8 @@ DEBIAN = "3.8.0"
 MAVEN = tuple(f"3.8.{patch}" for patch in range(1, 7)) + tuple(f"3.9.{patch}" for patch in range(6))
 """The releases that `fetch` downloads, oldest first."""
 RELEASES = (DEBIAN, *MAVEN)
-OLDER = ("3.4.14", "3.5.10", "3.6.4", "3.7.2")
-"""The last releases of lines that are no longer maintained: `fetch` downloads them, for comparisons by `conform`."""
+OLDER = ("3.4.14", "3.5.10", "3.6.2", "3.6.4", "3.7.2")
+"""Releases of lines that are no longer maintained: the last ones, and 3.6.2, the last with ZOOKEEPER-3642."""
 FOLDER = "QUORATE_ZOOKEEPER"
 """The environment variable that names another folder for the jars."""
 POM = Path(__file__).parent / "pom.xml"

@@ -122,7 +122,7 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     ),
     Variant.PROMISES_OF_OBSERVERS: DefectHistory(changes("3.4.13 a09a67971", "3.5.4 c86349060", "3.6.0 088dfdf18")),
     Variant.PARTIAL_SNAPSHOT_KEPT: DefectHistory(
-        changes("3.5.10 161e50574", "3.6.3 a53cfeb26", "3.7.0 efbd660e1"), TREE_KEPT
+        changes("3.5.10 161e50574", "3.6.3 a53cfeb26", "3.7.0 efbd660e1"), TREE_KEPT, reproduced=(Release(3, 6, 2),)
     ),
     Variant.LOGGED_AFTER_UPTODATE: DefectHistory(_LOGGED_WITH_NEWLEADER, TREE_KEPT),
     Variant.NEWLEADER_FORGETS_PROPOSALS: DefectHistory(

@@ -95,6 +95,16 @@ _VARIANTS: Sequence[KnownDefect] = (
         _LATE_REMEDY,
     ),
     _variant(
+        Variant.PARTIAL_SNAPSHOT_KEPT,
+        Effect.LOST,
+        "Learner.shutdown, ZooKeeperServer.shutdown",
+        "A leader fails while it sends a snapshot to a server, which then follows the next leader by DIFF, and "
+        "restarts.",
+        "Restart a server whose synchronisation by a snapshot was interrupted, before it has followed again. "
+        "" + _EMPTY_DISK,
+        read_from=Release(3, 4, 0),
+    ),
+    _variant(
         Variant.EPOCH_BEFORE_LOG,
         Effect.LOST,
         "Learner.syncWithLeader",
@@ -170,6 +180,15 @@ _VARIANTS: Sequence[KnownDefect] = (
         "Do not start a server a second time while `zoo.cfg.dynamic.next` is on its disk; let it connect first.",
         scenario="spec/scenarios/reconfiguration/last-seen-forgotten.yaml",
         seen="quorate reproduce last-seen-forgotten --release 3.9.5",
+    ),
+    _variant(
+        Variant.PROMISES_OF_OBSERVERS,
+        Effect.SPLIT,
+        "Leader.getEpochToPropose, Leader.waitForEpochAck",
+        "An ensemble with observers elects while its voters are separated from one another. Two leaders of one epoch "
+        "are established; that a write is lost was not found.",
+        "Stop the observers before a quorum of voters restarts.",
+        read_from=Release(3, 4, 0),
     ),
     _variant(
         Variant.EPOCH_OF_ACTIVE_VIEW,

@@ -13,7 +13,7 @@ dev@zookeeper.apache.org about release 3.6.3 (message 76836 of the archive).
 from collections.abc import Sequence
 
 from spec.census.defect import Basis, Effect, Evidence, KnownDefect
-from spec.releases import TREE_KEPT, DefectHistory, Release, changes
+from spec.releases import DefectHistory, Release, changes
 
 _READ = (Evidence(Basis.SOURCE),)
 _REPORT = (Evidence(Basis.REPORTED),)
@@ -55,20 +55,6 @@ _LOST: Sequence[KnownDefect] = (
         evidence=_READ,
         read_from=Release(3, 4, 4),
         unmodelled="The model has no TRUNC that fails: a full disk is a write of the log that fails.",
-    ),
-    KnownDefect(
-        name="ZOOKEEPER-3642",
-        effect=Effect.LOST,
-        wrong="a snapshot that was received and not completed stays in memory; a DIFF follows, and the snapshot is "
-        "never on the disk",
-        cause="Learner.shutdown, ZooKeeperServer.shutdown",
-        condition="A leader fails while it sends a snapshot to a server, which then follows the next leader by DIFF, "
-        "and restarts later.",
-        remedy="Restart a server whose synchronisation by a snapshot was interrupted, before it has followed again. "
-        + _EMPTY_DISK,
-        history=DefectHistory(changes("3.5.10 161e50574", "3.6.3 a53cfeb26", "3.7.0 efbd660e1"), TREE_KEPT),
-        evidence=_READ,
-        unmodelled="The model ends the tree of a SNAP that was interrupted with its part.",
     ),
     KnownDefect(
         name="ZOOKEEPER-2872",
@@ -202,20 +188,6 @@ _LOST: Sequence[KnownDefect] = (
         history=DefectHistory(changes("3.6.0 78e4a1047")),
         evidence=_READ,
         unmodelled=_NO_FILES,
-    ),
-)
-
-_SPLIT: Sequence[KnownDefect] = (
-    KnownDefect(
-        name="ZOOKEEPER-2959",
-        effect=Effect.SPLIT,
-        wrong="a leader counts the promises of observers when it chooses its epoch, so two leaders may have one epoch",
-        cause="Leader.getEpochToPropose, Leader.waitForEpochAck",
-        condition="An ensemble with observers elects while its voters are separated from one another.",
-        remedy="Upgrade. Until then stop the observers before a quorum of voters restarts.",
-        history=DefectHistory(changes("3.4.13 a09a67971", "3.5.4 c86349060", "3.6.0 088dfdf18")),
-        evidence=_READ,
-        unmodelled="It is not a variant yet; the mutant `observer-counted` counts observers everywhere.",
     ),
 )
 
@@ -592,5 +564,5 @@ _STOPPED: Sequence[KnownDefect] = (
     ),
 )
 
-REPORTED: Sequence[KnownDefect] = (*_LOST, *_SPLIT, *_DIVERGED, *_STOPPED)
+REPORTED: Sequence[KnownDefect] = (*_LOST, *_DIVERGED, *_STOPPED)
 """The rows, most dangerous first."""

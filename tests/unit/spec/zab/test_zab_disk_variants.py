@@ -185,6 +185,18 @@ def test_variant_tree_ahead_of_log() -> None:
     assert crashed.peer.last_zxid == OLD.zxid
 
 
+def test_variant_partial_snapshot_kept() -> None:
+    """ZOOKEEPER-3642: 3.6.2 votes with the zxid of the snapshot after an unfinished SNAP, and 3.6.4 does not."""
+    interrupted = (LeaderInfo(2), Snap(A.zxid, (OLD, A)), LeaderLost())
+    right, wrong = (follow(rules(*v), *interrupted).state for v in ((), (Variant.PARTIAL_SNAPSHOT_KEPT,)))
+
+    assert right.durable == wrong.durable == Durable(2, 1, log=(OLD,))
+    assert (right.peer.last_zxid, wrong.peer.last_zxid) == (OLD.zxid, A.zxid)
+    crashed = crash(wrong)
+    assert crashed is not None
+    assert crashed.peer.last_zxid == OLD.zxid
+
+
 def test_a_tree_ahead_of_the_log_ends_with_the_next_trunc_or_snap() -> None:
     variant = rules(Variant.TREE_AHEAD_OF_LOG)
     ahead = follow(variant, LeaderInfo(2), Trunc(OLD.zxid), Proposal(A), Commit(A.zxid), LeaderLost()).state

@@ -15,6 +15,7 @@ from spec.durable import Durable
 from spec.effects import Persist
 from spec.election import LeaderLost
 from spec.server import Event, crash, step
+from spec.txn import make_zxid
 from spec.variants import DESCRIBED, Area, Variant, of_area
 from spec.zab.events import (
     Applied,
@@ -260,6 +261,18 @@ def test_variant_observer_counted() -> None:
 
     assert leader(run(3, rules(), *happens)).phase is LeaderPhase.FOLLOWERINFO
     assert leader(run(3, rules(Variant.OBSERVER_COUNTED), *happens)).phase is LeaderPhase.ACKEPOCH
+
+
+def test_variant_promises_of_observers() -> None:
+    """ZOOKEEPER-2959: `getEpochToPropose` and `waitForEpochAck` of 3.4.12 add any learner; NEWLEADER needs voters."""
+    wrong = rules(Variant.PROMISES_OF_OBSERVERS)
+    promised = (Receive(7, FollowerInfo(1, True)), Receive(7, AckEpoch(OLD.zxid, 1)))
+
+    assert leader(run(3, rules(), *promised[:1])).phase is LeaderPhase.FOLLOWERINFO
+    assert leader(run(3, wrong, *promised[:1])).phase is LeaderPhase.ACKEPOCH
+    assert leader(run(3, wrong, *promised)).phase is LeaderPhase.NEWLEADER_ACK
+    acked = (*promised, Receive(7, Ack(make_zxid(2))))
+    assert leader(run(3, wrong, *acked)).phase is LeaderPhase.NEWLEADER_ACK
 
 
 def test_the_two_variants_of_a_quorum_still_need_half_of_the_voters() -> None:
