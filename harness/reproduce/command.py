@@ -85,6 +85,7 @@ def _schedule(file: Path, options: argparse.Namespace) -> Schedule | HandMade:
     """The schedule of a file, by hand where there is one, with the changes of the options. Raises ScheduleError."""
     by_hand = hand_made_of(file)
     if by_hand is not None:
+        by_hand.check(options.release)
         if options.record is not None:
             raise ScheduleError(f"--record: {by_hand.name} has a schedule made by hand, of which there is no recording")
         by_hand = by_hand if options.without is None else by_hand.without(options.without)

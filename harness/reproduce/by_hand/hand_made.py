@@ -24,6 +24,7 @@ from harness.reproduce.ends import Effect, Outcome, Reproduction, StepReport
 from harness.reproduce.schedule import ScheduleError, corrections_for
 from harness.servers import Servers
 from spec.quorum import Sid
+from spec.releases import Release, release_named
 
 
 class HandStep(NamedTuple):
@@ -44,6 +45,8 @@ class HandMadeRun(ABC):
     """The name of the scenario, as `quorate list` has it."""
     effects: ClassVar[frozenset[Effect]]
     sids: ClassVar[tuple[Sid, ...]]
+    since: ClassVar[Release] = Release(3, 5, 0)
+    """The first release with the requests of the steps, by default that of `reconfig`."""
     servers: Servers
 
     def __init__(self, bench: Bench, name: str = "servers") -> None:
@@ -98,6 +101,12 @@ class HandMade:
             right = f"write --without {numbers[0]}" if numbers else "it has no control"
             raise ScheduleError(f"{self.name}: step {number} of the schedule made by hand cannot be left out; {right}")
         return replace(self, omitted=((number, steps[number - 1].caption),))
+
+    def check(self, release: str) -> None:
+        """Raises ScheduleError for a release that does not have the requests of the steps."""
+        if release_named(release) < self.run.since:
+            right = f"write a release from {self.run.since} on"
+            raise ScheduleError(f"{self.name}: ZooKeeper {release} lacks the requests of this schedule; {right}")
 
     def with_corrections(self) -> "HandMade":
         """The schedule for servers whose defect is corrected. Raises ScheduleError if there is no correction."""

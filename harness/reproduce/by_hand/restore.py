@@ -20,6 +20,7 @@ from harness.reproduce.by_hand.hand_made import HandMadeRun, HandStep
 from harness.reproduce.ends import Effect
 from harness.servers import CREATE, WORLD
 from spec.quorum import Sid
+from spec.releases import Release
 
 OPTIONS = ("-Dzookeeper.admin.snapshot.enabled=true", "-Dzookeeper.admin.restore.enabled=true")
 ADMIN = {"Authorization": "digest root:root_passwd", "Content-Type": "application/octet-stream"}
@@ -134,6 +135,7 @@ class RestoreUndone(HandMadeRun):
     scenario = "restore-undone"
     effects = frozenset({Effect.LOST})
     sids = (1, 2, 3)
+    since = Release(3, 9, 0)
     servers: Restorable
 
     def make(self) -> None:

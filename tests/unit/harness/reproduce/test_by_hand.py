@@ -104,13 +104,20 @@ class TestControls:
         assert numbers == ([] if number is None else [number])
 
     def test_the_error_names_the_step_that_can_be_left_out(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["reproduce", "restore-undone", "--without", "2"]) == 2
+        assert main(["reproduce", "restore-undone", "--release", "3.9.5", "--without", "2"]) == 2
         assert capsys.readouterr().err.endswith(
             "step 2 of the schedule made by hand cannot be left out; write --without 6\n"
         )
 
+    def test_a_release_without_the_requests_is_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """`restore` came with 3.9.0, and `reconfig` with 3.5.0 (ZooKeeper's release notes)."""
+        for name, release, since in (("restore-undone", "3.8.6", "3.9.0"), ("last-seen-forgotten", "3.4.14", "3.5.0")):
+            assert main(["reproduce", name, "--release", release]) == 2
+            reason = f"ZooKeeper {release} lacks the requests of this schedule; write a release from {since} on"
+            assert capsys.readouterr().err.endswith(f": {reason}\n")
+
     def test_a_schedule_by_hand_has_no_recording(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["reproduce", "restore-undone", "--record", str(tmp_path / "recording")]) == 2
+        assert main(["reproduce", "restore-undone", "--release", "3.9.5", "--record", str(tmp_path / "recording")]) == 2
         assert capsys.readouterr().err.endswith("has a schedule made by hand, of which there is no recording\n")
 
 
