@@ -1,1 +1,1 @@
-"""One unmodified server among peers that are the specification: the states in which it may be, followed online."""
+"""One unmodified server among peers that are the specification, and the set of its possible states."""

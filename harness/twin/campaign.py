@@ -3,14 +3,13 @@
 Rules of this module:
 
 - An episode begins with new disks, since logs grow. A misfit ends it.
-- The choice depends only on the seed and on what the server under test shows.
+- The choice depends only on the seed and on the sights.
 """
 
 import random
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 from checker.engine import Move
@@ -20,19 +19,21 @@ from checker.models.ensemble.build import ensemble
 from checker.models.ensemble.setup import File, Grain, Member, Prologue, Setup, Software
 from harness.processes import POLL_SECONDS, ServerError
 from harness.twin.candidates import HOLD, RELEASE, Candidates, Ensemble, Outlook, Sight
+from harness.twin.coverage import Coverage
 from harness.twin.subject import SECONDS, Subject
 from spec.durable import Durable
 from spec.quorum import Majority, Sid, View
 from spec.txn import Txn, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab.packets import name_of
-from spec.zab.state import Append, Leader, ZabRules
+from spec.zab.state import Append, Leader, Learner, ZabRules
 
 FIRST_DISK = Durable(1, 1, 0, (Txn(make_zxid(1) + 1, format_zxid(make_zxid(1) + 1)),))
 """The disk of every server at the beginning: one epoch, with one transaction."""
 MANY = 1 << 20
 WRITES = 40
 """The writes of clients in one episode."""
+SYNCS = 10
 
 
 def build(
@@ -45,7 +46,7 @@ def build(
     view = View(Majority(frozenset(sids)))
     file, tested = File("zoo.cfg", view), Software("tested", defects)
     members = tuple(Member(each, file, FIRST_DISK, software=tested if each == sid else Software()) for each in sids)
-    budgets = Budgets(crashes=MANY, restarts=MANY, disconnects=MANY, elections=MANY, writes=WRITES)
+    budgets = Budgets(crashes=MANY, restarts=MANY, disconnects=MANY, elections=MANY, writes=WRITES, syncs=SYNCS)
     setup = Setup(
         members,
         Grain.ORACLE,
@@ -61,7 +62,7 @@ def build(
 
 @dataclass(frozen=True)
 class Step:
-    """An event, and what was seen after it."""
+    """An event, and the sight after it."""
 
     move: Move
     sight: Sight | None
@@ -69,29 +70,25 @@ class Step:
 
 @dataclass(frozen=True)
 class Misfit:
-    """The first event after which no candidate explains what was seen, with the states that were possible."""
+    """The first event whose sight no candidate explains, with the states that were possible."""
 
     step: Step
     outlooks: tuple[Outlook, ...]
 
 
-@dataclass
-class Coverage:
-    """How often each kind of event was caused, and each kind of packet seen, with the phase of the server."""
-
-    events: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    packets: Counter[tuple[str, ...]] = field(default_factory=Counter)
-
-
 BASE = {
     ServerAction.CLIENT_WRITE: 3.0,
-    ServerAction.CRASH: 0.2,
-    ServerAction.DISCONNECT: 0.8,
+    ServerAction.CLIENT_SYNC: 0.5,
+    ServerAction.CRASH: 0.1,
+    ServerAction.DISCONNECT: 0.5,
     HOLD: 0.5,
     RELEASE: 1.0,
 }
+OF_CLIENTS = (ServerAction.CLIENT_WRITE, ServerAction.CLIENT_SYNC)
 USUAL = 8.0
 SLOWER = 4.0
+BIASES = (0.1, 1.0, 1.0, 1.0, 2.0)
+"""The factors of one episode: an action at a server is rare there, or usual, or frequent."""
 
 
 def event_text(move: Move) -> str:
@@ -102,12 +99,22 @@ def event_text(move: Move) -> str:
 def explained_by(
     sid: Sid, sids: tuple[Sid, ...], steps: Sequence[Step], defects: Sequence[Variant]
 ) -> tuple[Variant, ...] | None:
-    """The fewest of these known defects with which all steps fit, at most two; None without such defects."""
+    """Known defects that explain all steps: one, or two, or a part of all without one that is not needed; else None."""
+
+    def fit(chosen: Sequence[Variant]) -> bool:
+        return _fits(build(sid, sids, frozenset(chosen)), steps)
+
     for count in (1, 2):
         for chosen in combinations(defects, count):
-            if _fits(build(sid, sids, frozenset(chosen)), steps):
+            if fit(chosen):
                 return chosen
-    return None
+    if not fit(defects):
+        return None
+    needed = list(defects)
+    for defect in defects:
+        rest = [other for other in needed if other != defect]
+        needed = rest if fit(rest) else needed
+    return tuple(needed)
 
 
 def _fits(ensemble: Ensemble, steps: Sequence[Step]) -> bool:
@@ -131,6 +138,7 @@ class Episode:
         self.ensemble, self.subject, self.coverage, self.choice = ensemble, subject, coverage, choice
         self.candidates = Candidates(ensemble, [ensemble.model.initial()])
         self.steps: list[Step] = []
+        self._biases: dict[tuple[object, ...], float] = {}
         subject.begin(ensemble, FIRST_DISK)
 
     def repeat(self, text: str) -> Misfit | None:
@@ -154,7 +162,7 @@ class Episode:
         return self.follow(moves[place])
 
     def follow(self, move: Move) -> Misfit | None:
-        """Cause an event, look, and keep the candidates that explain what is seen."""
+        """Cause an event, look, and keep the candidates that explain the sight."""
         candidates = self.candidates
         before = candidates.rows[0]
         outlooks = candidates.outlooks(move)
@@ -179,8 +187,16 @@ class Episode:
     def _weight(self, move: Move, key: tuple[str, ...]) -> float:
         base = BASE.get(move.action, USUAL)
         if move.action == ServerAction.CRASH and move.arguments[0] == self.ensemble.sid:
-            base /= SLOWER  # a process starts in a second, and other events take milliseconds
-        return base * (1 + 5 / (1 + self.coverage.events[key]))
+            base /= SLOWER  # a start takes a second
+        return base * self._bias(move) * (1 + 5 / (1 + self.coverage.events[key]))
+
+    def _bias(self, move: Move) -> float:
+        """The factor of this episode for an action at a server, drawn when it is first possible."""
+        sids = [argument for argument in move.arguments[:2] if isinstance(argument, int)]
+        subject = (str(move.action), *sids)
+        if subject not in self._biases:
+            self._biases[subject] = self.choice.choice(BIASES)
+        return self._biases[subject]
 
     @property
     def phase(self) -> str:
@@ -205,7 +221,11 @@ class Episode:
         row, sid = self.candidates.rows[0], self.ensemble.sid
         clients = self.subject.has_clients
         for move in self.ensemble.moves(row):
-            if clients or move.action != ServerAction.CLIENT_WRITE or move.arguments[0] != sid:
+            if move.action == ServerAction.CLIENT_SYNC and not isinstance(
+                self.ensemble.server(row, move.arguments[0]).zab, Learner
+            ):
+                continue  # a leader's answer is no packet
+            if clients or move.action not in OF_CLIENTS or move.arguments[0] != sid:
                 yield move
         server = self.ensemble.server(row)
         if server.zab is not None and any(isinstance(item, Append) for item in server.zab.queue):

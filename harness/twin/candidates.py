@@ -1,4 +1,4 @@
-"""The states in which the server under test may be, as rows of the ensemble model.
+"""The possible states of the server under test, as rows of the ensemble model.
 
 All other servers are the specification, so their part of every state is known, and the candidates differ only in the
 part of the server under test.
@@ -52,7 +52,7 @@ from spec.zab.state import Append, Leader
 HOLD, RELEASE = "hold commits", "release commits"
 OWN = frozenset({ServerAction.SYNC, ServerAction.APPLY, ServerAction.LOSE_LEADER, ServerAction.LOSE_QUORUM,
                  ServerAction.RESUME})  # fmt: skip
-"""The actions of which a server takes hidden steps."""
+"""The actions that are hidden steps of a server."""
 
 CHOICES = (Diff, Trunc)
 
@@ -61,7 +61,7 @@ Emission = tuple[Sid, QuorumPacket | None]
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """A possible state after an event, and what the server under test shows on the way to it.
+    """A possible state after an event, and the observations on the way to it.
 
     - `emitted`: its packets, in the order of each connection.
     - `vote`: its vote, if it begins an election.
@@ -89,7 +89,7 @@ class DiskState(msgspec.Struct, frozen=True):
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What was seen of the server under test after an event; the fields are those of `Outlook`.
+    """The observations of the server under test after an event; the fields are those of `Outlook`.
 
     `waiting` are the zxids of the write that waits at the gate.
     """
@@ -235,7 +235,7 @@ class Candidates:
         yield Outlook(tuple(row), tuple(emitted), outlook.vote, outlook.queued, outlook.applied)
 
     def fit(self, outlooks: Iterable[Outlook], sight: Sight) -> bool:
-        """Keep the outlooks that explain what was seen; False without any, and then nothing changes."""
+        """Keep the outlooks that explain a sight; False without any, and then nothing changes."""
         fitting = (outlook for outlook in outlooks if explains(outlook, sight, self.ensemble))
         rows = list(dict.fromkeys(self._remembering(outlook, sight) for outlook in fitting))
         if rows:
@@ -289,7 +289,7 @@ class Candidates:
                 yield move, after_loss
 
     def _is_taken(self, move: Move) -> bool:
-        """Whether the server takes a possible step of its own at once; those of the gates are events."""
+        """Whether a possible step of the server is hidden; those of the gates are events."""
         match move.action:
             case ServerAction.SYNC:
                 return not isinstance(move.arguments[1], Append)
@@ -343,7 +343,7 @@ class Candidates:
 
 
 def _is_in(packet: QuorumPacket | None, snap: Snap) -> bool:
-    """Whether a snapshot has what a packet of the history brings."""
+    """Whether a snapshot contains the transaction of a packet."""
     match packet:
         case Proposal(txn=txn):
             return txn.zxid <= snap.zxid
@@ -367,7 +367,7 @@ def agree(model: QuorumPacket | None, seen: QuorumPacket | None) -> bool:
 
 
 def explains(outlook: Outlook, sight: Sight, ensemble: Ensemble) -> bool:
-    """Whether a possible state explains everything that was seen."""
+    """Whether a possible state explains a sight."""
     for peer in ensemble.peers:
         seen = [packet for receiver, packet in sight.emitted if receiver == peer]
         expected = outlook.to(peer)
@@ -407,7 +407,7 @@ def worded(packet: QuorumPacket | None) -> str:
 
 
 def expectation(outlook: Outlook) -> str:
-    """What a state would have shown, in words."""
+    """The observations that a state allows, in words."""
     items = [f"{worded(packet)} to server {peer}" for peer, packet in outlook.emitted]
     if outlook.vote is not None:
         items.append(f"a vote for itself with zxid {format_zxid(outlook.vote.zxid)}, epoch {outlook.vote.peer_epoch}")

@@ -18,8 +18,9 @@ from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.releases import DEBIAN
 from harness.reproduce.gates import compile_shim
-from harness.twin.campaign import Coverage, Episode, Misfit, build, event_text, explained_by
+from harness.twin.campaign import Episode, Misfit, build, event_text, explained_by
 from harness.twin.candidates import expectation, worded
+from harness.twin.coverage import Coverage
 from harness.twin.subject import NODE, RealServer, Subject
 from spec.quorum import Sid
 from spec.releases import ReleaseError, defects_of, release_named
@@ -163,11 +164,14 @@ class Campaign:
 
     def _summary(self) -> list[str]:
         seconds = time.monotonic() - self._began
+        (reached, total), missing = self._coverage.counts(), self._coverage.missing()
         lines = [
             f"{self._steps:,} events in {self._episodes} episodes and {seconds:.0f} s, "
             f"{self._steps / max(seconds, 0.001):.0f} a second",
-            f"{len(self._coverage.events)} kinds of events, {len(self._coverage.packets)} kinds of packets",
+            f"{reached} of {total} peer-visible actions ({100 * reached // total} %)",
         ]
+        if missing:
+            lines.append(textwrap.fill(f"not reached: {', '.join(missing)}", WIDTH, subsequent_indent="  "))
         lines += [f"{count} times explained by {_names(known)}" for known, count in self._known.most_common()]
         lines.append(f"{self._unexplained} times not explained" if self._unexplained else "everything is explained")
         return lines
@@ -186,7 +190,7 @@ def _names(known: tuple[Variant, ...]) -> str:
 
 
 def _lines(episode: Episode, misfit: Misfit, known: tuple[Variant, ...] | None) -> list[str]:
-    """The report of a misfit: the event, what was seen, what each candidate would have shown, and the defects."""
+    """The report of a misfit: the event, the sight, the observations that each candidate allows, and the defects."""
     sight, sid = misfit.step.sight, episode.ensemble.sid
     assert sight is not None  # an event that does not concern the server has no misfit
     seen = [f"{worded(packet)} to server {peer}" for peer, packet in sight.emitted]

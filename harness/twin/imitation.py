@@ -24,7 +24,7 @@ class Imitation:
         self._sight = Sight()
 
     def begin(self, ensemble: Ensemble, durable: Durable) -> None:
-        """Start a new life; the disk is that of its own model."""
+        """Start a new life, with the disk of the imitation's model."""
         del ensemble, durable
         self._truth = Candidates(self._ensemble, [self._ensemble.model.initial()])
 
@@ -42,7 +42,7 @@ class Imitation:
         self._sight = Sight(outlook.emitted, outlook.vote, outlook.queued[:1], outlook.applied, disk)
 
     def look(self, outlooks: Sequence[Outlook]) -> Sight:
-        """What the server shows."""
+        """The sight by the imitation's model."""
         del outlooks
         return self._sight
 

@@ -85,7 +85,7 @@ class PeerSockets:
         self._selector.register(listener, selectors.EVENT_READ, accept)
 
     def pump(self, seconds: float) -> None:
-        """Read what has arrived, or arrives first within this time."""
+        """Read all arrived bytes; wait for the first ones for at most this time."""
         for key, _ in self._selector.select(seconds):
             key.data()
 
@@ -160,7 +160,7 @@ class PeerSockets:
     # --- quorum connections
 
     def send(self, sid: Sid, data: bytes) -> None:
-        """Send bytes from a peer; without a connection it connects. Raises ServerError if nobody listens."""
+        """Send bytes from a peer; without a connection it connects. Raises ServerError without a listener."""
         if sid not in self.quorum:
             self._install_quorum(sid, self._connected())
         with contextlib.suppress(OSError):
@@ -180,7 +180,7 @@ class PeerSockets:
             return onward
 
     def end(self, sid: Sid) -> None:
-        """End the quorum connection of a peer, if there is one; what was sent can still be read."""
+        """End the quorum connection of a peer, if there is one; the other side can still read all packets."""
         wire = self.quorum.pop(sid, None)
         if wire is not None:
             if not wire.ended:

@@ -2,14 +2,15 @@
 
 Rules of this module:
 
-- `cause` makes an event happen. `look` then reads until what was seen is what one of the expected states shows, or
-  until no expected state begins so, or until the time is up.
+- `cause` makes an event happen. `look` then reads until the sight is that of an expected state, or cannot become it,
+  or until the time is up.
 - A state that shows nothing is confirmed by an answer that can only come after the event was handled: PING of a
   follower, REVALIDATE of a leader, `srvr`. Before a server serves it has no such answer.
 """
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -22,7 +23,7 @@ from harness.processes import Process, ServerError, srvr
 from harness.reproduce.disks import logged_zxids, path_of, write_disk
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
 from harness.reproduce.lab import SESSION_MILLISECONDS
-from harness.servers import CREATE, WORLD
+from harness.servers import CREATE, SYNC, WORLD
 from harness.session import Session
 from harness.twin.candidates import (
     HOLD,
@@ -53,9 +54,9 @@ from spec.zab.packets import QuorumPing
 from spec.zab.state import Leader, Learner, Stage
 
 SECONDS = 20.0
-"""The longest wait for a packet that the specification sends at once."""
+"""The longest wait for an expected observation."""
 QUIET_SECONDS = 0.1
-"""The time before a crash in which a server handles what it cannot show to have handled."""
+"""The time before a crash for a server to handle an event that has no answer."""
 NODE = "node"
 TICK_MILLISECONDS = 100
 LIMIT_TICKS = 200_000
@@ -90,11 +91,11 @@ class Subject(Protocol):
     def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
         """Make an event happen; `after` is the state directly after it, before any hidden step.
 
-        The server under test ends its connections with the peers `ending` by itself.
+        The server under test ends the connections with the peers `ending`.
         """
 
     def look(self, outlooks: Sequence[Outlook]) -> Sight:
-        """What is seen then, as far as one of the possible states shows it."""
+        """The sight after it; the possible states say for which observations to wait."""
 
     def waiting(self) -> tuple[int, ...]:
         """The zxids of the write that waits at the gate."""
@@ -105,7 +106,7 @@ class Subject(Protocol):
 
 @dataclass
 class _Seen:
-    """What was seen since the last event."""
+    """The observations since the last event."""
 
     emitted: list[Emission] = field(default_factory=list)
     ended: set[Sid] = field(default_factory=set)
@@ -190,6 +191,9 @@ class RealServer:
                 self._quiet = True
             case ServerAction.DISCONNECT | ServerAction.LOSE_LEADER if self.sid in arguments:
                 self._sockets.end(next(peer for peer in arguments if peer != self.sid))
+            case ServerAction.CLIENT_SYNC if arguments[0] == self.sid:
+                self._session().send(SYNC, "/")
+                self._quiet = True
             case ServerAction.CRASH if arguments[0] == self.sid:
                 if was_quiet:
                     time.sleep(QUIET_SECONDS)
@@ -252,8 +256,11 @@ class RealServer:
     def _session(self) -> Session:
         """The session of the present role; a new one if the server has ended the last one."""
         for session in self._sessions:
-            if session.connected and not session.readable():
-                return session
+            with suppress(ServerError, OSError):
+                while session.readable():
+                    session.receive_raw()  # a reply, or the end of the connection, which raises
+                if session.connected:
+                    return session
             session.drop()
         session, deadline = Session(SESSION_MILLISECONDS), time.monotonic() + SECONDS
         while not session.connected:
@@ -270,7 +277,7 @@ class RealServer:
     # --- sight
 
     def look(self, outlooks: Sequence[Outlook]) -> Sight:
-        """Read until one of the outlooks is seen, or none can be."""
+        """Read until the sight is that of an outlook, or of none."""
         deadline = time.monotonic() + SECONDS
         if any(outlook.vote for outlook in outlooks):
             self._threads.open()  # a server that shuts down waits for its threads
@@ -331,7 +338,7 @@ class RealServer:
         return None if zxid is None else required_integer(zxid.removeprefix("0x"), base=16)
 
     def _begins(self, outlook: Outlook, sight: Sight) -> bool:
-        """Whether a state may still show what it shows: so far it has shown nothing else."""
+        """Whether the sight is a beginning of that of a state."""
         for peer in self._ensemble.peers:
             seen = [packet for receiver, packet in sight.emitted if receiver == peer]
             expected = outlook.to(peer)
@@ -340,7 +347,7 @@ class RealServer:
         return sight.waiting == outlook.queued[: len(sight.waiting)] or bool(outlook.vote)
 
     def _fence(self, outlook: Outlook) -> bool:
-        """Wait until the server has handled everything that was sent to it; False if it cannot show that."""
+        """Wait until the server has handled all sent packets; False without an answer that shows it."""
         part = self._ensemble.server(outlook.row).zab
         if isinstance(part, Learner) and part.serves and part.leader in self._sockets.quorum:
             self._answered(part.leader, self._wire.encoded(QuorumPing(), part.leader))

@@ -1,7 +1,7 @@
 """The packets of the model as bytes for the server under test, and its bytes as packets of the model.
 
 A transaction of the model is a zxid and the number of a client's write; on the wire it creates a znode. The server
-under test makes transactions of its own, which are sent back to it exactly as they came.
+under test makes transactions of its own, and their bytes are kept.
 
 The coders are those of the node (`refimpl.wire`); this module knows no format.
 """
@@ -19,7 +19,7 @@ from spec.quorum import Sid
 from spec.text import integer
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE, Id
-from spec.tree.requests import Create, CreateSession, Request
+from spec.tree.requests import Create, CreateSession, Request, Sync
 from spec.tree.txns import Change, CreateSessionTxn, CreateTxn
 from spec.txn import Txn, format_zxid
 from spec.zab import packets as zab
@@ -57,6 +57,9 @@ class Wire:
                 return encode_raw(Packet(PacketType.INFORM, txn.zxid, self._body(txn)))
             case zab.QuorumRequest(value=value):
                 return wire.encode_packet(zab.QuorumRequest(self._request(sid, value)))
+            case zab.SyncRequest():
+                request = Request(sid << 56 | 1, MANY, Sync("/"), CLIENT)
+                return wire.encode_packet(wire.ForwardedSync(request))
             case zab.QuorumPing():
                 return wire.encode_packet(wire.PingPacket(0))
             case zab.Snap(zxid=zxid, txns=txns):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.reproduce.gates import compile_shim
-from harness.twin.campaign import Coverage, Episode, build
+from harness.twin.campaign import Episode, build
+from harness.twin.coverage import Coverage
 from harness.twin.subject import NODE, RealServer
 
 SIDS, SID = (1, 2, 3), 2
