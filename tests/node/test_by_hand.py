@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from checker.scenario import bundled
+from harness import releases
 from harness.reproduce.by_hand.catalogue import hand_made_of
 from harness.reproduce.by_hand.hand_made import HandMade
+from harness.reproduce.by_hand.restore import RestoreUndone
 from harness.reproduce.ends import Effect, Outcome, Reproduction
+from tests.support.programs import need, need_kind
 
 SCENARIOS = {path.stem: path for path in bundled()}
 HARM = {
@@ -27,6 +30,8 @@ CONTROLS = {
     "restore-undone": 6,
 }
 
+RELEASE = "3.9.5"
+
 pytestmark = pytest.mark.slow
 
 
@@ -37,8 +42,11 @@ def schedule_of(name: str) -> HandMade:
 
 
 def reproduce(schedule: HandMade, directory: Path) -> Reproduction:
+    need_kind("real", RELEASE)
+    if schedule.run is RestoreUndone:
+        need(releases.ADMIN_SERVER.missing())
     (servers := directory / "servers").mkdir()
-    return schedule.reproduce(servers, "3.9.5", lambda _: None)
+    return schedule.reproduce(servers, RELEASE, lambda _: None)
 
 
 @pytest.mark.parametrize(("name", "harm"), HARM.items(), ids=HARM)

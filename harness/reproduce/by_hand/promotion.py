@@ -78,6 +78,7 @@ class Promotion(HandMadeRun):
             with suppress(ServerError, OSError):  # no reply until the session expires
                 self._create(path)
                 return [f"the write of {path} is acknowledged by server 3"]
+            time.sleep(0.5)
         self.result.unanswered += (WRITE,)
         roles = (f"server {sid} is {self.servers.role(sid) or 'not serving'}" for sid in ROLES)
         return [f"no write has an answer within {SECONDS:g} s: {', '.join(roles)}"]
