@@ -245,7 +245,8 @@ def _view(view: View) -> dict[str, Any]:
 
 def _rules(rules: ElectionRules | ZabRules) -> dict[str, Any]:
     fields = msgspec.structs.asdict(rules)
-    fields.pop("zxids", None)  # a scenario shortens an epoch, a node never does
+    of_scenarios = ("zxids", "rollover")  # a node never changes these
+    fields = {name: value for name, value in fields.items() if name not in of_scenarios}
     return {**fields, "variants": sorted(variant.value for variant in rules.variants)}
 
 

@@ -378,7 +378,7 @@ def _entered(server: Server, result: ZabResult, effects: Effects) -> ServerStep[
     """The server with the new state of its part; from BROADCAST on, its vote contains the new epoch."""
     before, part = server.zab, result.state
     after = replace(server, durable=result.durable, zab=part, remains=memory.after_step(server.remains, part))
-    if part is not None and part.serves and not (before is not None and before.serves):
+    if part is not None and part.serves and not (before is not None and before.serves and before.epoch == part.epoch):
         voted = fast_leader_election.step(after.peer, after.election, EpochBegun(part.epoch))
         assert voted is not None
         after = replace(after, election=voted.state)

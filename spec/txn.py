@@ -77,6 +77,11 @@ def last_counter(layout: Layout | None = None) -> int:
     return LAST_COUNTER if layout is None else (1 << layout.bits) - 2
 
 
+def rolls_over(zxid: int) -> bool:
+    """Whether this is the zxid that no released ensemble uses, and after which an epoch has none."""
+    return counter_of(zxid) == LAST_COUNTER + 1
+
+
 def is_last(zxid: int, layout: Layout | None = None) -> bool:
     """Whether no zxid of its epoch follows a zxid."""
     return counter_of(zxid, layout) == last_counter(layout)

@@ -29,7 +29,7 @@ from checker.scenario.restrictions import with_fast_network, with_opening
 from checker.scenario.schema import Scenario
 from checker.scenario.servers import list_servers
 from checker.scenario.yaml_lines import LikeError, NoEffect, YamlDocument, like_named, nearest, variant_names
-from spec.zab.state import ZabRules
+from spec.zab.state import Rollover, ZabRules
 
 FAST = "fast"
 NETWORKS = ("any", FAST)
@@ -219,6 +219,8 @@ def _leading_and_following(setup: Setup, zab: ZabRules) -> list[str]:
         rows.append(f"clients write {'at any server that serves' if setup.clients_anywhere else 'at the leader'}")
     if zab.zxids is not None:
         rows.append(f"transactions that each epoch has zxids for: {zab.zxids}")
+    if zab.rollover is not Rollover.ELECTION:
+        rows.append(f"an epoch ends without an election ({zab.rollover.value})")
     if setup.budgets.restores:
         rows.append("a snapshot is restored at all servers in one step, while nothing waits and without earlier files")
     if setup.grain is Grain.ORACLE:

@@ -37,14 +37,14 @@ from spec.quorum import Sid
 from spec.releases import Release, defects_of
 from spec.txn import LAST_COUNTER
 from spec.variants import DESCRIBED, Area, Variant
-from spec.zab.state import ZabRules
+from spec.zab.state import Rollover, ZabRules
 
 SYNCHRONOUS, ASYNCHRONOUS = "sync", "async"
 AT_LEADER, ANYWHERE = "leader", "anywhere"
 WITHOUT_LIMIT = "unlimited"  # the number of notification timeouts
 PACKETS, ONE_STEP = "packets", "one-step"
 ELECTIONS = 3  # the budget of elections by the oracle, unless the scenario gives one
-_OF_ZAB = ("discovery", "disk", "commits", "clients", "elections", "zxids")
+_OF_ZAB = ("discovery", "disk", "commits", "clients", "elections", "zxids", "rollover")
 """The keys, with `workload`, that concern only leading and following."""
 
 OF_THE_DISK = frozenset(
@@ -128,7 +128,9 @@ def zab_of(scenario: Scenario, document: YamlDocument, variants: frozenset[Varia
     if scenario.zxids is not None and not 0 < scenario.zxids < LAST_COUNTER:
         problem = f"{scenario.zxids} transactions in an epoch"
         raise document.error(("zxids",), problem, f"write a number from 1 to {LAST_COUNTER - 1}")
-    return ZabRules(disk == ASYNCHRONOUS, commits == ASYNCHRONOUS, variants, zxids=scenario.zxids)
+    words = [way.value for way in Rollover]
+    rollover = Rollover(word(document, scenario.rollover or Rollover.ELECTION.value, words, ("rollover",)))
+    return ZabRules(disk == ASYNCHRONOUS, commits == ASYNCHRONOUS, variants, zxids=scenario.zxids, rollover=rollover)
 
 
 def budgets_of(scenario: Scenario, document: YamlDocument, grain: Grain) -> Budgets:
@@ -184,6 +186,8 @@ def _without_effect(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, st
     if scenario.zxids is not None and not 0 < scenario.zxids < budgets.get("writes", 0):
         problem = f"it changes nothing with {budgets.get('writes', 0)} writes: no epoch is used up"
         yield ("zxids",), problem, f"write workload: {{writes: {scenario.zxids + 1}}}, or more"
+    if scenario.rollover is not None and scenario.zxids is None:
+        yield ("rollover",), "it changes nothing where no counter ends", "write zxids: 1"
     for number, name in enumerate(scenario.variants):
         reason = why_no_effect(Variant(name), setup)
         if reason is not None:

@@ -5,7 +5,7 @@
     history                the servers that are started, in this order, before the exploration
     plan                   the operator's actions
     opening                the first steps in one given order, shown in traces
-    protocol, discovery, disk, commits, clients, workload, zxids
+    protocol, discovery, disk, commits, clients, workload, zxids, rollover
                            whether servers lead and follow after their election, and the requests to them
     grain, network, rounds, elections, channel, faults, variants, like
     always, sometimes, final
@@ -70,6 +70,7 @@ class Scenario(Common, kw_only=True):
     clients: str | None = None
     workload: Any = msgspec.UNSET
     zxids: int | None = None
+    rollover: str | None = None
     grain: str = "fine"
     network: str = "any"
     rounds: int = 3

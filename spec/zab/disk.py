@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from spec.durable import Durable, Snapshot
 from spec.effects import Apply, DiskOperation, Effects, Observe, Persist, WriteEpochs
 from spec.quorum import Sid
-from spec.txn import Txn
+from spec.txn import Txn, epoch_of, rolls_over
 from spec.variants import Variant
 from spec.zab.events import Delivered
 from spec.zab.state import Append, EnterEpoch, TakeSnapshot, ZabRules, last_logged, logged
@@ -94,6 +94,8 @@ class SyncThread:
         assert isinstance(operation, Append)
         del self.queue[place]
         self._written.append(operation.txn)
+        if operation.ack and rolls_over(operation.txn.zxid):
+            self._durable = _fenced(self.durable, operation.txn)
         return operation
 
     def logged(self, zxid: int) -> Txn | None:
@@ -114,13 +116,24 @@ def _next(queue: Sequence[DiskOperation], rules: ZabRules) -> int:
 def done(durable: Durable, operation: DiskOperation) -> Durable:
     """The disk after an operation. Raises ValueError for an operation that this module does not define."""
     match operation:
-        case Append(txn=txn):
-            return durable.appended(txn)
+        case Append(txn=txn, ack=ack):
+            return _fenced(durable.appended(txn), txn) if ack else durable.appended(txn)
         case TakeSnapshot(txns=txns, snapshot=snapshot, covered=covered):
             return replace(_with_snapshot(durable, txns, snapshot), covered=covered)
         case EnterEpoch(epoch=epoch):
             return replace(durable, current_epoch=epoch)
     raise ValueError(f"a disk does not know {operation!r}")
+
+
+def _fenced(durable: Durable, txn: Txn) -> Durable:
+    """The disk after the sync thread has logged a transaction: the last one of an epoch makes it accept the next.
+
+    Source: `SyncRequestProcessor.handover` of the pull request 2208. Released servers log no such transaction.
+    """
+    if not rolls_over(txn.zxid):
+        return durable
+    epoch = epoch_of(txn.zxid) + 1
+    return replace(durable, accepted_epoch=epoch, current_epoch=epoch)
 
 
 def _with_snapshot(durable: Durable, txns: tuple[Txn, ...], snapshot: int) -> Durable:

@@ -59,7 +59,7 @@ from spec.zab.packets import (
     name_of,
 )
 from spec.zab.registration import refusal
-from spec.zab.state import Handler, Leader, LeaderPhase, Stage, ZabResult, ZabRules
+from spec.zab.state import Handler, Leader, LeaderPhase, Rollover, Stage, ZabResult, ZabRules
 
 FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
 
@@ -105,7 +105,8 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabRes
         effects = serving.handle(event)
         if effects is not None:
             return serving.result(effects)
-        if is_exhausted(leader, peer.durable.layout) and _is_request(leader, event):
+        in_place = rules.rollover is not Rollover.ELECTION
+        if not in_place and is_exhausted(leader, peer.durable.layout) and _is_request(leader, event):
             return ZabResult(peer.durable, None)
     match event:
         case Receive(source=source, packet=packet):

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from spec.effects import Effect, Effects, Observe, Persist, Send
 from spec.election.state import Peer
 from spec.quorum import Majority, MembershipChange, Reconfiguration, Sid, View, votes_in
-from spec.txn import Txn, counter_of, format_zxid, is_last
+from spec.txn import Txn, counter_of, epoch_of, format_zxid, is_last, rolls_over
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration
 from spec.zab.disk import SyncThread
@@ -33,6 +33,7 @@ from spec.zab.events import (
     ClientSync,
     ClientWrite,
     Committed,
+    EpochEstablished,
     MessageKind,
     Receive,
     SyncAnswered,
@@ -41,6 +42,7 @@ from spec.zab.events import (
     ViewCommitted,
     unexpected,
 )
+from spec.zab.leader_sync import history_of
 from spec.zab.packets import (
     Ack,
     Commit,
@@ -61,6 +63,7 @@ from spec.zab.state import (
     HeldCommits,
     Leader,
     Outstanding,
+    Rollover,
     Stage,
     ZabResult,
     ZabRules,
@@ -78,6 +81,7 @@ class ServingLeader:
     """
 
     __slots__ = (
+        "_blocked",
         "_commits",
         "_committed",
         "_counts",
@@ -100,7 +104,7 @@ class ServingLeader:
         self._sync_thread = SyncThread(peer.durable, leader.queue, rules)
         self._outstanding, self._commits = deque(leader.outstanding), deque(leader.commits)
         self._handlers, self._committed = leader.handlers, leader.committed
-        self._syncs, self._successor = leader.syncs, leader.successor
+        self._syncs, self._successor, self._blocked = leader.syncs, leader.successor, leader.blocked
         self._counts: dict[tuple[object, ...], tuple[tuple[Sid, ...], bool]] = {}
         self._effects: list[Effect] = []
 
@@ -116,6 +120,7 @@ class ServingLeader:
             commits=tuple(self._commits),
             syncs=self._syncs,
             successor=self._successor,
+            blocked=self._blocked,
         )
 
     def result(self, effects: Effects) -> ZabResult:
@@ -155,7 +160,7 @@ class ServingLeader:
 
     @property
     def _is_exhausted(self) -> bool:
-        return is_last(self._last_proposed, self._layout)
+        return self._rules.rollover is Rollover.ELECTION and is_last(self._last_proposed, self._layout)
 
     def _is_synced(self, sid: Sid) -> bool:
         handler = handler_of(self._handlers, sid)
@@ -186,8 +191,7 @@ class ServingLeader:
         that the leader refuses changes nothing. The new view is seen, and its file written, before any server gets the
         proposal.
         """
-        last = self._last_proposed
-        zxid = last + (1 if counter_of(last, self._layout) else self._rules.first_counter(self._layout))
+        zxid = self._next_zxid()
         if isinstance(value, MembershipChange | Reconfiguration):
             value = reconfiguration.proposed(self._peer, self.leader, value, zxid, self._rules)
             if isinstance(value, Refused):
@@ -197,9 +201,23 @@ class ServingLeader:
             self.is_over = True
         txn = Txn(zxid, value)
         self._outstanding.append(Outstanding(zxid, views=reconfiguration.views_of_proposal(self._peer, self._rules)))
-        self._effects.append(Observe(Broadcast(self._peer.sid, self._leader.epoch, txn)))
+        epoch = epoch_of(zxid, self._layout)
+        self._effects.append(Observe(Broadcast(self._peer.sid, epoch, txn)))
         proposal = Proposal(txn)
         self._effects += [Send(sid, proposal) for sid in forwarding_followers(self._handlers)]
+        if epoch > self._leader.epoch:
+            self._blocked = (*self._blocked, txn)
+        else:
+            self._log(txn)
+
+    def _next_zxid(self) -> int:
+        last = self._last_proposed
+        if rolls_over(last) and self._rules.rollover is Rollover.IN_PLACE_FROM_1:
+            return last + 2
+        begins = counter_of(last, self._layout) == 0 and not self._outstanding and not self._sync_thread.logged(last)
+        return last + (self._rules.first_counter(self._layout) if begins else 1)
+
+    def _log(self, txn: Txn) -> None:
         self._effects.append(Persist(self._sync_thread.append(txn)))
         while self._sync_thread.is_due:
             self._synced()
@@ -212,11 +230,16 @@ class ServingLeader:
         """`processAck`: the ACK of UPTODATE, of a committed transaction, or of an outstanding proposal."""
         if counter_of(zxid, self._layout) == 0:
             self._handlers = staged(self._handlers, [source], Stage.SERVING)
-            return
+            if self._rules.rollover is not Rollover.IN_PLACE:  # there a transaction may have this zxid
+                return
         outstanding = self._outstanding
         if self._successor is not None or not outstanding or zxid <= self._committed:
             return
         place = zxid - outstanding[0].zxid  # the zxids of its proposals have no gaps
+        if self._rules.rollover is Rollover.IN_PLACE_FROM_1 and epoch_of(zxid) > epoch_of(outstanding[0].zxid):
+            place -= 1  # but for the counter 0 of the next epoch
+        if place >= len(outstanding) and counter_of(zxid, self._layout) == 0:
+            return
         if place >= len(outstanding):
             self._report(MessageKind.ACK, f"ACK {format_zxid(zxid)} of server {source}, which was not proposed")
             return
@@ -264,11 +287,23 @@ class ServingLeader:
         self._commits.append(zxid)
         if not self._rules.asynchronous_commits:
             self._apply(zxid, txn)
+        if rolls_over(zxid):
+            self._begin_next_epoch()
         # A proposal behind a reconfiguration needed both quorums (the loop at the end of `processAck`).
         if view is not None and self._successor is None and self._outstanding:
             following = self._outstanding[0]
             if self._is_complete(following.views or (self._peer.view,), following.acks):
                 self._commit()
+
+    def _begin_next_epoch(self) -> None:
+        """`confirmRolloverEpoch`: the epoch after the committed one is this leader's, and its proposals are logged."""
+        self._leader = replace(self._leader, epoch=self._leader.epoch + 1)
+        history = history_of(self._sync_thread.durable, self.leader)
+        self._effects.append(Observe(EpochEstablished(self._peer.sid, self._leader.epoch, history.applied)))
+        self.is_over = True
+        blocked, self._blocked = self._blocked, ()
+        for txn in blocked:
+            self._log(txn)
 
     def _activate(self, view: View, proposal: Outstanding) -> Sid:
         """Activate the view of a reconfiguration, and return its designated leader (`commitAndActivate`)."""

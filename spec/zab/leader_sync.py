@@ -141,7 +141,7 @@ def _forwarded(durable: Durable, leader: Leader, seen: int, *, observer: bool) -
 
     A committed one is sent with its COMMIT. The outstanding ones are sent to followers only.
     """
-    txns = {txn.zxid: txn for txn in logged_and_queued(durable, leader.queue)}
+    txns = {txn.zxid: txn for txn in (*logged_and_queued(durable, leader.queue), *leader.blocked)}
     packets: list[QuorumPacket] = []
     for zxid in leader.commits:
         if zxid > seen:

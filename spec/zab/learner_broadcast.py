@@ -21,7 +21,7 @@ from spec.effects import Effect, Effects, Observe, Persist, Send
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.quorum import Sid, View
-from spec.txn import Txn, counter_of, epoch_of, format_zxid, make_zxid
+from spec.txn import Txn, counter_of, epoch_of, format_zxid, make_zxid, rolls_over
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration
 from spec.zab.disk import SyncThread
@@ -60,6 +60,7 @@ class ServingLearner:
     """
 
     __slots__ = (
+        "_blocked",
         "_delivered",
         "_effects",
         "_has_lost",
@@ -79,7 +80,7 @@ class ServingLearner:
         self._peer, self._learner, self._rules = peer, learner, rules
         self._sync_thread = SyncThread(peer.durable, learner.queue, rules)
         self._pending, self.commits = deque(learner.pending), deque(learner.commits)
-        self._delivered, self._syncs = learner.delivered, learner.syncs
+        self._delivered, self._syncs, self._blocked = learner.delivered, learner.syncs, learner.blocked
         self._successor: Sid | None = None
         self._effects: list[Effect] = []
 
@@ -92,6 +93,7 @@ class ServingLearner:
             commits=tuple(self.commits),
             delivered=self._delivered,
             syncs=self._syncs,
+            blocked=self._blocked,
         )
         return ZabResult(self._sync_thread.durable, None if self._has_lost else learner, effects, self._successor)
 
@@ -150,13 +152,14 @@ class ServingLearner:
 
     def _proposal(self, txn: Txn) -> None:
         """`Follower.processPacket`: log the proposal regardless of its zxid; a gap only causes a report."""
-        last = self._sync_thread.last_zxid
+        last = self._blocked[-1].zxid if self._blocked else self._sync_thread.last_zxid
         if self._peer.unlogged:
             last = max(last, self._peer.unlogged[-1].zxid)
         epoch, layout = self._learner.epoch, self._peer.durable.layout
         first, epoch_of_last = self._rules.first_counter(layout), epoch_of(last, layout)
-        expected = last + 1 if epoch_of_last == epoch else make_zxid(epoch, first, layout)
-        begins = epoch_of(txn.zxid, layout) > epoch_of_last and counter_of(txn.zxid, layout) == first
+        goes_on = epoch_of_last == epoch or bool(self._blocked) or rolls_over(last)
+        expected = last + 1 if goes_on else make_zxid(epoch, first, layout)
+        begins = epoch_of(txn.zxid, layout) > epoch_of_last and counter_of(txn.zxid, layout) in (first, 1)
         if txn.zxid != expected and not begins:
             problem = f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next"
             self._report(MessageKind.PROPOSAL, problem)
@@ -172,6 +175,9 @@ class ServingLearner:
 
     def _log(self, txns: Iterable[Txn], *, ack: bool) -> None:
         for txn in txns:
+            if self._pending and rolls_over(self._pending[-1]):
+                self._blocked = (*self._blocked, txn)
+                continue
             self._pending.append(txn.zxid)
             self._effects.append(Persist(self._sync_thread.append(txn, ack=ack)))
         while self._sync_thread.is_due:
@@ -205,6 +211,10 @@ class ServingLearner:
         self.commits.append(zxid)
         if not self._rules.asynchronous_commits:
             self.apply(zxid)
+        if rolls_over(zxid):
+            self._learner = replace(self._learner, epoch=epoch_of(zxid) + 1)
+            blocked, self._blocked = self._blocked, ()
+            self._log(blocked, ack=True)
 
     def _lose(self, what: str) -> None:
         self._report(MessageKind.COMMIT, what)

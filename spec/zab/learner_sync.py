@@ -20,7 +20,7 @@ from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.quorum import Sid, View
 from spec.sequence import extended
-from spec.txn import Txn, epoch_of, format_zxid, make_zxid
+from spec.txn import Txn, epoch_of, format_zxid, make_zxid, rolls_over
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration
 from spec.zab.events import Delivered, MessageKind, Truncated, unexpected
@@ -31,6 +31,7 @@ from spec.zab.state import (
     EnterEpoch,
     Learner,
     LearnerPhase,
+    Rollover,
     SyncMode,
     TakeSnapshot,
     ZabResult,
@@ -279,7 +280,11 @@ def _serve(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     acked = [make_zxid(learner.epoch, 0, peer.durable.layout)]
     if Variant.NEWLEADER_FORGETS_PROPOSALS in rules.variants and not _logs_late(rules):
         acked += learner.pending  # 3.8.5 and 3.9.2 acknowledge what NEWLEADER logged only here
-    acks = (Send(learner.leader, Ack(zxid)) for zxid in acked)
+    acks = tuple(Send(learner.leader, Ack(zxid)) for zxid in acked)
+    epoch = 0 if rules.rollover is Rollover.ELECTION else epoch_of(delivered) + rolls_over(delivered)
+    if epoch > learner.epoch:  # the leader has gone on to this epoch meanwhile
+        peer = replace(peer, durable=replace(peer.durable, accepted_epoch=epoch, current_epoch=epoch))
+        up_to_date = replace(up_to_date, epoch=epoch)
     effects: Effects = (Apply(delivered), *acks, *told_now)
     serving = ServingLearner(peer, replace(up_to_date, not_logged=(), packets_committed=(), last_queued=0), rules)
     return serving.result((*effects, *serving.finish(learner.not_logged, learner.packets_committed)))

@@ -24,6 +24,18 @@ from spec.variants import Variant
 from spec.zab.packets import CommitAndActivate
 
 
+class Rollover(enum.Enum):
+    """What a leader does at the end of the counter: as released, or as the pull request 2208 (ZOOKEEPER-4883, open).
+
+    There the last transaction of an epoch, with the counter `0xffffffff`, ends the epoch when it is committed, and the
+    same leader goes on with the next epoch. That begins with the counter 0, or 1 with a correction of ours.
+    """
+
+    ELECTION = "election"
+    IN_PLACE = "in-place"
+    IN_PLACE_FROM_1 = "in-place-from-1"
+
+
 class ZabRules(msgspec.Struct, frozen=True):
     """The rules of a run, equal for all its servers.
 
@@ -32,6 +44,7 @@ class ZabRules(msgspec.Struct, frozen=True):
     - `variants`: the defects to reproduce.
     - `zxids`: the number of transactions that an epoch has room for, where the counter starts near its end
       (`zookeeper.testingonly.initialZxid`); None where it starts at 1.
+    - `rollover`: what a leader does when its epoch has no zxid left.
     - `first_version`: a leader whose view has no version proposes one, the zxid of its NEWLEADER. A node with
       `reconfigEnabled=true` does so; in the checker the files have versions (ZOOKEEPER-1783).
     - `hold_commits`: a leader sends a follower no COMMIT or COMMITANDACTIVATE between NEWLEADER and UPTODATE, and the
@@ -49,6 +62,7 @@ class ZabRules(msgspec.Struct, frozen=True):
     observers_log_first: bool = False
     first_version: bool = False
     zxids: int | None = None
+    rollover: Rollover = Rollover.ELECTION
 
     def first_counter(self, layout: Layout | None) -> int:
         """The counter of the first transaction of an epoch."""
@@ -168,6 +182,8 @@ class Leader(msgspec.Struct, frozen=True):
     - `committed`: the last committed zxid, epoch:0 when BROADCAST begins; `commits` are committed and not yet applied
       (`toBeApplied`).
     - `syncs`: learners that wait for a sync, each with the proposal it waits for (`pendingSyncs`).
+    - `blocked`: proposals of the next epoch, which no disk gets before the end of this one is committed
+      (`ParticipantRequestSyncer.nextEpochTxns`); only with `Rollover.IN_PLACE`.
     - `successor`: the designated leader of a new view in which this server does not vote. It commits nothing more
       (`allowedToCommit`), and follows the successor once its learners have left.
     """
@@ -182,6 +198,7 @@ class Leader(msgspec.Struct, frozen=True):
     commits: tuple[int, ...] = ()
     syncs: tuple[tuple[int, Sid], ...] = ()
     successor: Sid | None = None
+    blocked: tuple[Txn, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -233,7 +250,8 @@ class Learner(msgspec.Struct, frozen=True):
     - `not_logged`, `packets_committed`: proposals and commits received during synchronisation; `last_queued`: the zxid
       of the last of these proposals.
     - `queue`: requested from the disk. A snapshot is first in it, and only until NEWLEADER is acknowledged.
-    - `pending`: proposals to be committed, oldest first (`FollowerZooKeeperServer.pendingTxns`).
+    - `pending`: proposals to be committed, oldest first (`FollowerZooKeeperServer.pendingTxns`). `blocked`: later ones
+      of the next epoch, as at a leader.
     - `commits`: committed and not yet applied. `delivered`: the last zxid that was applied while serving.
     - `owes_ack`: NEWLEADER is handled except for its ACK; ZOOKEEPER-4685 only. `unlisted`: zxids of transactions that
       were applied during synchronisation; ZOOKEEPER-4925 only.
@@ -258,6 +276,7 @@ class Learner(msgspec.Struct, frozen=True):
     syncs: int = 0
     unlisted: tuple[int, ...] = ()
     new_view: View | None = None
+    blocked: tuple[Txn, ...] = ()
 
     @property
     def serves(self) -> bool:

@@ -32,7 +32,7 @@ SLOW = {  # from two seconds to some minutes each
     "zab-3-servers", "zab-3-servers-fine", "zab-three-writes-and-a-crash", "r16-three-clients",
     "r20-fenced-three-clients", "three-to-four-and-back", "designated-leader-truncated",
     "two-observers-promoted-lose-a-transaction", "zxid-rollover-twice",
-    "wide-counter-rolling",
+    "wide-counter-rolling", "rollover-in-place-ack", "rollover-in-place-stays", "rollover-in-place-from-1",
 }  # fmt: skip
 WITH_SYMMETRY = [
     "acks-survive-truncation", "fuzzy-snapshot", "sync-from-applied", "trunc-after-snap", "restore-undone",

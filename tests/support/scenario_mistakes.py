@@ -34,7 +34,7 @@ ENSEMBLE: dict[str, Any] = {
     "plan": [{"restart": 2, "file": "zoo.cfg", "wait": "rejoined"}],
     "opening": [{"crash": 1}],
     "protocol": "zab", "discovery": "packets", "disk": "async", "commits": "sync", "clients": "leader",
-    "zxids": 1, "workload": {"writes": 2, "syncs": 1, "pings": 1},
+    "zxids": 1, "rollover": "election", "workload": {"writes": 2, "syncs": 1, "pings": 1},
     "grain": "oracle", "network": "any", "rounds": 3, "elections": 2,
     "channel": {"capacity": 2, "resend": True, "merge_repeats": True},
     "faults": {"crashes": 1, "restarts": 1, "cuts": 1, "partitions": 1, "heals": 1, "disconnects": 1},

@@ -31,6 +31,7 @@ from checker.scenario.servers import MOST, WIDE_COUNTERS
 from spec.recipes.recipes import RECIPES
 from spec.releases import RELEASES
 from spec.variants import DESCRIBED, Variant
+from spec.zab.state import Rollover
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-scenarios.md"
 ROW = re.compile(r"^\| (?P<keys>`\w+`(?:, `\w+`)*) \| (?P<text>.*) \|$", re.MULTILINE)
@@ -117,6 +118,7 @@ VALUES: Mapping[Struct, Mapping[str, Json]] = {
         "clients": words((ensemble_setup.AT_LEADER, ensemble_setup.ANYWHERE)),
         "workload": ref(schema.WorkloadEntry),
         "zxids": number(1),
+        "rollover": words(way.value for way in Rollover),
         "grain": words(grain.value for grain in Grain),
         "network": words(NETWORKS),
         "rounds": number(1),

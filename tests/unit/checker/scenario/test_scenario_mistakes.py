@@ -48,6 +48,7 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
     (schema.Scenario, "disk"): DISK,
     (schema.Scenario, "commits"): DISK,
     (schema.Scenario, "clients"): CLIENTS,
+    (schema.Scenario, "rollover"): ("election", "in-place", "in-place-from-1"),
     (schema.Scenario, "grain"): [each.value for each in Grain],
     (schema.Scenario, "network"): ("any", "fast"),
     (schema.Scenario, "file"): ("zoo.cfg",),
