@@ -87,6 +87,7 @@ BASE = {
 OF_CLIENTS = (ServerAction.CLIENT_WRITE, ServerAction.CLIENT_SYNC)
 USUAL = 8.0
 SLOWER = 4.0
+RARITY = 10.0
 BIASES = (0.1, 1.0, 1.0, 1.0, 2.0)
 """The factors of one episode: an action at a server is rare there, or usual, or frequent."""
 
@@ -97,12 +98,16 @@ def event_text(move: Move) -> str:
 
 
 def explained_by(
-    sid: Sid, sids: tuple[Sid, ...], steps: Sequence[Step], defects: Sequence[Variant]
+    sid: Sid,
+    sids: tuple[Sid, ...],
+    steps: Sequence[Step],
+    defects: Sequence[Variant],
+    assumed: frozenset[Variant] = frozenset(),
 ) -> tuple[Variant, ...] | None:
     """Known defects that explain all steps: one, or two, or a part of all without one that is not needed; else None."""
 
     def fit(chosen: Sequence[Variant]) -> bool:
-        return _fits(build(sid, sids, frozenset(chosen)), steps)
+        return _fits(build(sid, sids, assumed.union(chosen)), steps)
 
     for count in (1, 2):
         for chosen in combinations(defects, count):
@@ -156,9 +161,14 @@ class Episode:
         """Choose the next event, and follow it."""
         moves = list(self._possible())
         keys = [self._key(move) for move in moves]
-        weights = [self._weight(move, key) for move, key in zip(moves, keys, strict=True)]
+        state = self._abstraction()
+        weights = [
+            self._weight(move) * (1 + RARITY / (1 + self.coverage.choices[key, state]) ** 0.5)
+            for move, key in zip(moves, keys, strict=True)
+        ]
         place = self.choice.choices(range(len(moves)), weights)[0]
         self.coverage.events[keys[place]] += 1
+        self.coverage.choices[keys[place], self._abstraction()] += 1
         return self.follow(moves[place])
 
     def follow(self, move: Move) -> Misfit | None:
@@ -184,11 +194,22 @@ class Episode:
                 self.coverage.packets[name_of(packet), self.phase] += 1
         return None
 
-    def _weight(self, move: Move, key: tuple[str, ...]) -> float:
+    def _abstraction(self) -> tuple[object, ...]:
+        """The part of the state that makes an event rare: waiting proposals, acknowledgements, records and commits."""
+        part = self.ensemble.server(self.candidates.rows[0]).zab
+        if part is None:
+            return ()
+        waits = bool(part.queue), bool(part.commits), self.candidates.held
+        if not isinstance(part, Leader):
+            return (*waits, bool(part.pending))
+        acks = {sid for proposal in part.outstanding for sid in proposal.acks}
+        return (*waits, bool(part.outstanding), tuple(sorted(acks)), len(part.handlers))
+
+    def _weight(self, move: Move) -> float:
         base = BASE.get(move.action, USUAL)
         if move.action == ServerAction.CRASH and move.arguments[0] == self.ensemble.sid:
             base /= SLOWER  # a start takes a second
-        return base * self._bias(move) * (1 + 5 / (1 + self.coverage.events[key]))
+        return base * self._bias(move)
 
     def _bias(self, move: Move) -> float:
         """The factor of this episode for an action at a server, drawn when it is first possible."""

@@ -47,6 +47,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=between(1), default=1000, metavar="N", help="how many events (default: 1000)")
     parser.add_argument("--minutes", type=between(1), metavar="N", help="no event after so many minutes")
     parser.add_argument("--seed", type=between(0), default=1, metavar="N", help="the seed of all choices (default: 1)")
+    parser.add_argument(
+        "--assume", action="store_true", help="assume each known defect from its first misfit on, to find the next one"
+    )
     parser.add_argument("--save", type=Path, metavar="DIR", help="write the run before each misfit into this folder")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="cause the events of a saved run")
     add_keep(parser)
@@ -103,13 +106,14 @@ class Campaign:
         self._began = self._told = time.monotonic()
         self._steps = self._episodes = self._misfits = self._unexplained = 0
         self._defects = _defects(options.release)
+        self._assumed: frozenset[Variant] = frozenset()
 
     def run(self, events: list[str] | None) -> int:
         """Run episodes up to the limits, or the saved run; return the exit code."""
         choice = random.Random(self._options.seed)
         while self._steps < self._options.steps and not self._is_late():
             self._episodes += 1
-            ensemble = build(self._options.server, self._sids, is_node=self._options.release == NODE)
+            ensemble = build(self._options.server, self._sids, self._assumed, is_node=self._options.release == NODE)
             episode = Episode(ensemble, self._subject, self._coverage, choice)
             misfit = self._go_on(episode) if events is None else self._repeat(episode, events)
             if misfit is not None:
@@ -149,7 +153,10 @@ class Campaign:
 
     def _report(self, episode: Episode, misfit: Misfit) -> None:
         self._misfits += 1
-        known = explained_by(self._options.server, self._sids, episode.steps, self._defects)
+        rest = [defect for defect in self._defects if defect not in self._assumed]
+        known = explained_by(self._options.server, self._sids, episode.steps, rest, self._assumed)
+        if known is not None and self._options.assume:
+            self._assumed |= set(known)
         if known is None:
             self._unexplained += 1
         else:

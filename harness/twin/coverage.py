@@ -39,9 +39,13 @@ LOSSES = (ServerAction.CRASH, ServerAction.DISCONNECT)
 
 @dataclass
 class Coverage:
-    """How often each kind of event was caused, and each kind of packet seen, with the phase of the server."""
+    """How often each kind of event was caused, and each kind of packet seen, with the phase of the server.
+
+    `choices` has the events with more of the state: they decide which event is rare.
+    """
 
     events: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    choices: Counter[tuple[object, ...]] = field(default_factory=Counter)
     packets: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     def missing(self) -> list[str]:
