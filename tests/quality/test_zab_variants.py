@@ -208,7 +208,8 @@ the issue that reported it, or a mutant that we added. Variants show that the in
 `quorate nodes --list-variants` lists them, `--variant NAME` runs one. The test `tests/quality/test_zab_variants.py`
 writes this page, and fails if the page differs from the results of the checker. The number behind an invariant is the
 least number of steps to its failure, in the small ensemble of that test. The scenarios in
-`spec/scenarios/known-defects` are tuned to show one invariant each.
+`spec/scenarios/known-defects` are tuned to show one invariant each. [Other runs](reference-variants-on-releases.md) of
+each known defect were executed on its releases.
 """.splitlines()
 _TOGETHER = "It has an effect only together with {0}. The invariants that {0} breaks alone are not listed."
 

@@ -1,0 +1,394 @@
+"""Chooses runs of a variant: short, without a violation, unlike one another, and the same ones for the same seed.
+
+The model is that of the release: it has all of the release's defects. A run uses the variant if one of its steps leads
+elsewhere without the variant. A search finds the shortest path to such a step for each server and event, and random
+steps follow. The run shows the variant if the driver would see that: the
+steps are repeated without the variant, where they are possible, and the states are compared as the driver sees them.
+Steps that are not needed for this are left out, and the walk then goes on until nothing is on its way.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from checker.engine import Actor, Column, Finding, Kind, Limits, Move, Outcome, Property, Read, Rule, Step
+from checker.engine.model import Model, Row
+from checker.engine.search import explore
+from checker.engine.semantics import answer, fire, successors
+from checker.job import Job
+from checker.models.ensemble import Setup
+from checker.models.ensemble.actions import SETTLING, ServerAction
+from checker.models.ensemble.columns import CRASH as ENDS
+from checker.models.ensemble.setup import server_name
+from checker.scenario import bundled, from_text
+from checker.scenario.ensemble import OracleRefinement
+from harness.reproduce.schedule import Schedule, ScheduledStep, schedule_of, with_losses
+from spec.election.messages import QuorumLost
+from spec.quorum import Sid
+from spec.releases import Release
+from spec.variants import Area, Variant, of_area
+from spec.zab.events import Receive
+from spec.zab.state import Append
+from tests.reality.variants.visible import differences
+
+FOLDER = next(path for path in bundled() if path.stem == "zookeeper-2845").parent
+STEPS = 15
+WALKS = 60  # from the first use of a variant on
+MORE = 4  # steps after a use that is late in a run
+MOST_OF_A_USE = 3  # runs that begin with one use
+MOST_STATES = 150_000  # of the search for a use
+MOST_ROWS = 40_000  # of a model, whose successors are kept
+TOGETHER = {
+    Variant.NEWLEADER_ACK_BEFORE_SYNC: Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK,
+    Variant.SYNC_FROM_APPLIED: Variant.TREE_AHEAD_OF_LOG,
+}
+"""The defects that are left out with a variant: one changes all steps of it, the other changes none without it."""
+WITHOUT_EVENTS = {
+    Variant.FUZZY_SNAPSHOT: "the driver has no event for a snapshot that is being written while a server gives up",
+    Variant.DISK_ERROR_KEEPS_TREE: "the driver has no event for a full disk",
+    Variant.RESTORE_UNDONE: "no run has a restore; `quorate reproduce restore-undone` executes a schedule made by hand",
+}
+"""The defects that need an event which the driver does not cause, so that a release does not show them in its runs."""
+WITH_LOCAL_SESSIONS = (3, 5)
+LOSE_QUORUM, CRASH = ServerAction.LOSE_QUORUM, ServerAction.CRASH
+
+
+class NoRunError(Exception):
+    """A variant has no run that the driver can execute on a release; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class ChosenRun:
+    """A run of a job. Without the variant its step `uses` leads elsewhere, and the driver sees `sight` in step `shows`.
+
+    `shows` is 0 if the driver sees nothing of it.
+    """
+
+    job: Job
+    path: tuple[Step, ...]
+    uses: int
+    shows: int = 0
+    sight: str = ""
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule for the driver."""
+        return with_losses(schedule_of(self.job, self.path))
+
+    @property
+    def captions(self) -> tuple[str, ...]:
+        """The steps in words."""
+        return tuple(self.job.presenter.caption(step.move) for step in self.path if step.move is not None)
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What makes a run unlike others: its steps, whatever servers take them."""
+        return tuple(re.sub(r"\d+", "n", caption) for caption in self.captions)
+
+
+def scenario_of(variant: Variant, release: Release) -> Path:
+    """The scenario of a defect, with the ensemble of its runs. Raises NoRunError if the driver has no events for it."""
+    if release.line < WITH_LOCAL_SESSIONS:
+        raise NoRunError("a release before 3.5 has no local sessions, so the sessions of the driver would take zxids")
+    if variant in WITHOUT_EVENTS:
+        raise NoRunError(WITHOUT_EVENTS[variant])
+    if variant in of_area(Area.ELECTION):
+        raise NoRunError("the driver cannot stop a server between two notifications of an election")
+    if variant in of_area(Area.RECONFIGURATION):
+        raise NoRunError(
+            f"no run has a reconfiguration; `quorate reproduce {variant.value}` executes a schedule by hand"
+        )
+    return FOLDER / f"{variant.value.lower()}.yaml"
+
+
+def jobs_of(variant: Variant, release: Release) -> Iterator[tuple[Job, Job]]:
+    """The ensembles of a variant's runs: each like the release, and without the variant. Raises NoRunError."""
+    text = scenario_of(variant, release).read_text("utf-8")
+    text = re.sub(r"(violations|always): .*\n", "", text).replace("expect: violated", "expect: passed")
+    for other in (text, _richer(text), f"{_richer(text)}commits: async\n"):
+        if other.count("commits: async") > 1:
+            return
+        like = _job(re.sub(r"variants: .*\n", f"like: {release}\n", other))
+        defects = _setup(like).all_variants - WITHOUT_EVENTS.keys()
+        if variant not in defects:
+            raise NoRunError("it changes nothing in its scenario with the other defects of the release")
+        yield _with(other, defects), _with(other, defects - {variant, TOGETHER.get(variant, variant)})
+
+
+def _richer(text: str) -> str:
+    """The scenario with one more write, and the loss of one connection."""
+    text = re.sub(r"workload: .*\n|faults: .*\n", "", text)
+    return text + "workload: {writes: 2}\nfaults: {crashes: 2, restarts: 2, disconnects: 1}\n"
+
+
+def _with(text: str, variants: frozenset[Variant]) -> Job:
+    names = ", ".join(sorted(variant.value for variant in variants))
+    return _job(re.sub(r"variants: .*\n", f"variants: [{names}]\n" if names else "", text))
+
+
+def _job(text: str) -> Job:
+    return from_text(text, lambda name: (FOLDER / name).read_text("utf-8"))
+
+
+def _setup(job: Job) -> Setup:
+    assert isinstance(job.refinement, OracleRefinement)
+    return job.refinement.setup
+
+
+class Steps:
+    """The successors and the findings of a model's states, each computed once."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._successors: dict[Row, tuple[tuple[Move, Row], ...]] = {}
+        self._violated: dict[Row, frozenset[str]] = {}
+
+    def after(self, row: Row) -> tuple[tuple[Move, Row], ...]:
+        """The possible moves of a state, and the states after them."""
+        if row not in self._successors:
+            if len(self._successors) >= MOST_ROWS:
+                self._successors.clear()
+            self._successors[row] = tuple(successors(self.model, row))
+        return self._successors[row]
+
+    def repeated(self, row: Row, move: Move) -> list[Row]:
+        """The states after the move of another model, or of another state, here."""
+        return [
+            after for other, after in self.after(row)
+            if (other.action, other.arguments) == (move.action, move.arguments)
+        ]  # fmt: skip
+
+    def violated(self, row: Row) -> frozenset[str]:
+        """The properties that are violated in a state."""
+        if row not in self._violated:
+            properties = [prop for prop in self.model.properties if prop.kind is Kind.ALWAYS]
+            names = (prop.name for prop in properties if isinstance(answer(self.model, prop, row), Finding))
+            self._violated[row] = frozenset(names)
+        return self._violated[row]
+
+
+class Choice:
+    """Chooses runs of one ensemble: `job` is like the release, `without` lacks the variant."""
+
+    def __init__(self, job: Job, without: Job) -> None:
+        self._job, self._without = job, Steps(without.model)
+        self._steps = Steps(driven(job.model, _setup(job)))
+        self.reasons = Counter[str]()
+
+    def runs(self, rng: random.Random) -> Iterator[ChosenRun]:
+        """Runs that use the variant, each at its shortest."""
+        for path in self._uses():
+            runs = [run for run in (self._judged(self._continued(path, rng)) for _ in range(WALKS)) if run is not None]
+            runs.sort(key=lambda run: (not run.shows, len(run.path)))
+            kinds = list({run.kind: run for run in reversed(runs)}.values())[::-1]
+            yield from (self._settled(self._shortened(run)) for run in kinds[:MOST_OF_A_USE])
+
+    def _uses(self) -> Iterator[tuple[Step, ...]]:
+        """The shortest paths to the first use of the variant, for each server and event that may use it."""
+        model = watched(self._steps.model, self._without.model)
+        found = explore(model, Limits(states=MOST_STATES)).found
+        for discovery in sorted(found.values(), key=lambda discovery: (discovery.depth, discovery.prop.name)):
+            yield tuple(Step(step.move, step.row[:-1]) for step in discovery.path)
+
+    def _continued(self, path: Sequence[Step], rng: random.Random) -> tuple[Step, ...]:
+        """A path with random steps at its end: first an action, then a move of it."""
+        steps, most = list(path), max(STEPS, len(path) + MORE)
+        while len(steps) <= most and (options := self._steps.after(steps[-1].row)):
+            action = rng.choice(sorted({move.action for move, _ in options}))
+            steps.append(Step(*rng.choice([option for option in options if option[0].action == action])))
+        return tuple(steps)
+
+    def _judged(self, path: Sequence[Step]) -> ChosenRun | None:
+        """The beginning of a path that shows the variant, or only uses it; None if it is of no use.
+
+        It has no violation that the run without the variant does not have: that of ZOOKEEPER-5094 needs a violation of
+        `sync-from-applied`.
+        """
+        schedule = schedule_of(self._job, path)
+        row, uses, right = path[0].row, 0, 0
+        for number, step in enumerate(path[1:], start=1):
+            assert step.move is not None
+            if not uses and fire(self._without.model, path[number - 1].row, step.move) != step.row:
+                uses = number
+            row = next(iter(self._without.repeated(row, step.move)), row)
+            if not self._steps.violated(step.row) <= self._without.violated(row):
+                break
+            right = number
+            sight = next(differences(schedule, step.row, row), "") if uses else ""
+            if sight:
+                return self._executable(ChosenRun(self._job, tuple(path[: number + 1]), uses, number, sight))
+        return self._executable(ChosenRun(self._job, tuple(path[: right + 1]), uses)) if uses else None
+
+    def _executable(self, run: ChosenRun) -> ChosenRun | None:
+        reason = obstacle(run.schedule)
+        if reason:
+            self.reasons[reason] += 1
+        return None if reason else run
+
+    def _shortened(self, run: ChosenRun) -> ChosenRun:
+        """The run without the steps that it does not need."""
+        place = len(run.path) - 1
+        while place > 0:
+            path = self._replayed([*run.path[1:place], *run.path[place + 1 :]])
+            shorter = self._judged(path)
+            if shorter is not None and bool(shorter.shows) >= bool(run.shows) and len(shorter.path) < len(run.path):
+                run, place = shorter, len(shorter.path)
+            place -= 1
+        return run
+
+    def _replayed(self, steps: Iterable[Step]) -> tuple[Step, ...]:
+        path = [Step(None, self._job.model.initial())]
+        for step in steps:
+            assert step.move is not None
+            path += [Step(step.move, after) for after in self._steps.repeated(path[-1].row, step.move)[:1]]
+        return tuple(path)
+
+    def _settled(self, run: ChosenRun) -> ChosenRun:
+        """The run with what was on its way: packets arrive and disks write, as long as nothing is violated."""
+        path, longer, violated = list(run.path), run, self._steps.violated(run.path[-1].row)
+        while len(path) <= STEPS:
+            options = [(move, after) for move, after in self._steps.after(path[-1].row) if move.action in SETTLING]
+            options = [option for option in options if self._steps.violated(option[1]) <= violated]
+            if not options:
+                break
+            path.append(Step(*min(options, key=lambda option: SETTLING.index(ServerAction(option[0].action)))))
+            candidate = replace(run, path=tuple(path))
+            if not obstacle(candidate.schedule):
+                longer = candidate
+        return longer
+
+
+def driven(model: Model, setup: Setup) -> Model:
+    """The model without what the driver cannot cause: a part of what `obstacle` names, so that no search goes there."""
+    servers = {server_name(sid) for sid in setup.sids}
+    actors = [replace(actor, step=_driven(actor)) if actor.name in servers else actor for actor in model.actors]
+
+    def is_possible(move: Move) -> bool:
+        if move.action != ServerAction.ELECT or move.arguments[0] not in move.arguments[1]:
+            return True
+        return setup.views_of(move.arguments[0])[0].contains_quorum(frozenset(move.arguments[1]))
+
+    def limited(rule: Rule) -> Rule:
+        return replace(rule, moves=lambda *seen: [*filter(is_possible, rule.moves(*seen) or ())])
+
+    return Model(model.name, model.columns, tuple(actors), tuple(map(limited, model.rules)), model.properties)
+
+
+def _driven(actor: Actor) -> Callable[[tuple[Any, ...], Any], Outcome | None]:
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        part = values[0].zab
+        early = part is not None and not all(isinstance(item, Append) for item in part.queue[:1])
+        if (operation == ENDS and early) or (
+            isinstance(operation, QuorumLost) and part is not None and not part.serves
+        ):
+            return None
+        return actor.step(values, operation)
+
+    return step
+
+
+USED = "used"
+EVENTS = (
+    "Diff", "Trunc", "Snap", "Proposal", "Commit", "Inform", "NewLeader", "UpToDate", "Ack", "AckEpoch",
+    "Synced", "SyncedLate", "Resumed", "Applied", "Elected", "LeaderLost", "QuorumLost", "PeerClosed",
+    "ClientWrite", "Start", "other",
+)  # fmt: skip
+
+
+def watched(model: Model, without: Model) -> Model:
+    """The model up to the first step of a server that another model of the same columns would take otherwise."""
+    others = {actor.name: actor for actor in without.actors}
+    servers = [actor for actor in model.actors if actor.name.startswith(server_name("")) and len(actor.columns) == 1]
+    actors = [_watched(actor, others[actor.name]) if actor in servers else actor for actor in model.actors]
+    labels = [f"{actor.name} {event}" for actor in servers for event in EVENTS]
+    properties = [Property(label, (Read(USED),), _is(label), Kind.SOMETIMES) for label in labels]
+    unused = Read(USED, lambda used: None if used else True)
+    rules = [_until_used(rule, unused) for rule in model.rules]
+    return Model(model.name, (*model.columns, Column(USED, "")), tuple(actors), tuple(rules), tuple(properties))
+
+
+def _until_used(rule: Rule, unused: Read) -> Rule:
+    return replace(rule, reads=(*rule.reads, unused), moves=lambda *seen: rule.moves(*seen[:-1]))
+
+
+def _is(label: str) -> Callable[[str], Finding | None]:
+    return lambda used: Finding(label) if used == label else None
+
+
+def _watched(actor: Actor, other: Actor) -> Actor:
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        *own, used = values
+        outcome = actor.step(tuple(own), operation)
+        if outcome is None:
+            return None
+        if not used and outcome != other.step(tuple(own), operation):
+            event = operation.packet if isinstance(operation, Receive) else operation
+            name = type(event).__name__
+            used = f"{actor.name} {name if name in EVENTS else 'other'}"
+        return Outcome((*outcome.values, used), outcome.sends)
+
+    return Actor(actor.name, (*actor.columns, USED), step)
+
+
+def obstacle(schedule: Schedule) -> str:
+    """The reason why the driver cannot execute a schedule; empty if there is none that is known."""
+    following = [*schedule.steps[1:], None]
+    return next(filter(None, map(partial(_obstacle, schedule), schedule.steps, following)), "")
+
+
+def _obstacle(schedule: Schedule, step: ScheduledStep, after: ScheduledStep | None) -> str:
+    action, arguments = step.move.action, step.move.arguments
+    part = schedule.server(step.before, arguments[0]).zab if action in (LOSE_QUORUM, CRASH) else None
+    if action == LOSE_QUORUM and not (part is not None and part.serves):
+        return "a leader that has not served waits initLimit for a quorum"
+    if action == CRASH and part is not None and not all(isinstance(item, Append) for item in part.queue[:1]):
+        return "a snapshot or an epoch is written when the server wants, and here a crash comes before"
+    if action == ServerAction.ELECT and not _hears_a_quorum(schedule, step.before, *arguments):
+        return "an election that needs the vote of a server which does not take part, or has another epoch in its vote"
+    alone = [sid for sid in schedule.setup.sids if schedule.leads_without_quorum(step.after, sid)]
+    ends = after is None or (after.move.action in (LOSE_QUORUM, CRASH) and after.move.arguments[0] in alone)
+    if not ends and any(schedule.serves(step.after, sid) for sid in alone):
+        return "a leader without a quorum goes on"
+    return ""
+
+
+def _hears_a_quorum(schedule: Schedule, row: Row, leader: Sid, members: tuple[Sid, ...]) -> bool:
+    """Whether the members of an election are a quorum, or those who follow the leader with one vote (`Vote.equals`).
+
+    A follower that is being synchronised has the epoch before in its vote, and its leader that serves has the new one.
+    A server that has lost its leader counts both in no round (`FastLeaderElection.lookForLeader`, `outofelection`).
+    The model of an election in one step has no rounds, and lets it join.
+    """
+    view, voters = schedule.server(row, leader).view, frozenset({leader, *members})
+    if leader not in members:
+        group, serves = schedule.group(row, leader), schedule.serves(row, leader)
+        voters = frozenset(sid for sid in group if schedule.serves(row, sid) is serves)
+    return view.contains_quorum(voters)
+
+
+def choose(variant: Variant, release: Release, count: int, seed: int) -> list[ChosenRun]:
+    """So many runs of a variant, unlike one another, the shortest first; those that show it before those that do not.
+
+    Raises NoRunError.
+    """
+    runs: dict[tuple[str, ...], ChosenRun] = {}
+    reasons = Counter[str]()
+    for number, (job, without) in enumerate(jobs_of(variant, release)):
+        choice = Choice(job, without)
+        for run in choice.runs(random.Random(f"{seed} {variant.value} {release} {number}")):
+            runs.setdefault(run.kind, run)
+            if sum(bool(other.shows) for other in runs.values()) >= 2 * count:
+                break
+        reasons += choice.reasons
+        if sum(bool(run.shows) for run in runs.values()) >= count:
+            break
+    if not runs:
+        raise NoRunError(
+            reasons.most_common(1)[0][0] if reasons else f"no run of {STEPS} steps uses it without a violation"
+        )
+    return sorted(runs.values(), key=lambda run: (not run.shows, len(run.path)))[:count]

@@ -1,0 +1,81 @@
+"""The comparison of variants with their releases: the page, the choice of runs, and what the driver would see.
+
+The releases of a defect are those of `spec.releases`. The run of ZOOKEEPER-1549 has the rule of
+`ZooKeeperServer.loadData`: a server that begins to lead takes a snapshot of its whole log.
+"""
+
+import json
+import re
+
+import pytest
+
+from checker.engine.semantics import successors
+from harness.reproduce.schedule import schedule_of
+from spec.releases import HISTORIES, Release, affected
+from spec.variants import Variant
+from spec.zab.state import Leader
+from tests.reality.variants.choice import ChosenRun, NoRunError, choose, scenario_of
+from tests.reality.variants.table import PAGE, SEEN, page
+from tests.reality.variants.visible import differences
+
+NEWEST = Release(3, 9, 5)
+LINES = [json.loads(line) for line in SEEN.read_text("utf-8").splitlines()]
+TRIED = {(line["variant"], line["release"]) for line in LINES}
+
+
+def test_the_page_is_that_of_the_lines() -> None:
+    assert PAGE.read_text("utf-8") == page(LINES)
+
+
+@pytest.mark.parametrize("variant", HISTORIES, ids=lambda variant: str(variant.value))
+def test_the_page_has_a_row_for_a_known_defect(variant: Variant) -> None:
+    assert f"\n| {variant.value} | " in PAGE.read_text("utf-8")
+
+
+def test_no_line_is_about_a_release_without_the_defect() -> None:
+    having = {(variant.value, str(release)) for variant in HISTORIES for release in affected(HISTORIES[variant])}
+    assert having >= TRIED
+
+
+@pytest.fixture(scope="module")
+def run() -> ChosenRun:
+    return choose(Variant.SNAPSHOT_OF_UNCOMMITTED, NEWEST, 1, 1)[0]
+
+
+def test_a_chosen_run_has_a_leader_that_takes_a_snapshot_of_its_log(run: ChosenRun) -> None:
+    server = int(re.sub(r"\D", "", run.sight))
+    after = run.schedule.server(run.path[run.shows].row, server)
+    assert isinstance(after.zab, Leader) and after.durable.dirty is not None
+    assert after.durable.dirty.txns == tuple(after.durable.log)
+    assert run.sight == f"the snapshot of server {server}"
+
+
+def test_the_same_seed_chooses_the_same_run(run: ChosenRun) -> None:
+    assert choose(Variant.SNAPSHOT_OF_UNCOMMITTED, NEWEST, 1, 1)[0].captions == run.captions
+
+
+def test_a_state_does_not_differ_from_itself_and_differs_from_one_with_another_log(run: ChosenRun) -> None:
+    schedule = schedule_of(run.job, run.path)
+    row = run.path[0].row
+    assert list(differences(schedule, row, row)) == []
+    move, after = next(option for option in successors(run.job.model, row) if option[0].action == "client write")
+    leader = move.arguments[0]
+    assert list(differences(schedule, after, row)) == [
+        f"the next write of server {leader}",
+        *(f"the packets of server {leader} to server {sid}" for sid in (1, 2, 3) if sid != leader),
+    ]
+    assert list(differences(schedule, row, after)) == [], "a server may be ahead of the model"
+
+
+@pytest.mark.parametrize(
+    ("variant", "release", "reason"),
+    [
+        (Variant.VOTE_ORDER_CYCLES, NEWEST, "between two notifications"),
+        (Variant.DISK_ERROR_KEEPS_TREE, NEWEST, "full disk"),
+        (Variant.PENDING_VIEW_ACTIVATED, NEWEST, "reconfiguration"),
+        (Variant.LOGGED_AFTER_UPTODATE, Release(3, 4, 14), "local sessions"),
+    ],
+)
+def test_a_defect_without_events_of_the_driver_has_a_reason(variant: Variant, release: Release, reason: str) -> None:
+    with pytest.raises(NoRunError, match=reason):
+        scenario_of(variant, release)
