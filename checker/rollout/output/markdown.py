@@ -48,6 +48,7 @@ from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import QUESTION_WORDS
 from checker.scenario.ensemble import NO_FAULTS
 from checker.symbolic.report import set_text, view_text
+from spec.census.table import CENSUS
 from spec.quorum import Sid
 from spec.releases import fixed_text
 from spec.variants import DESCRIBED
@@ -133,6 +134,7 @@ def _disks(plan: Plan) -> list[str]:
     return lines
 
 
+DEFECTS = "defects"
 RARE = (
     "Such a run needs late messages or a slow disk at the wrong moment, too, and the model lets every delay happen. "
     "Real servers of 3.9.5 lost none of 50,598 acknowledged writes in 45 roll-outs with one kill each."
@@ -146,7 +148,11 @@ def _releases(plan: Plan) -> list[str]:
         return []
     lines = [f"## ZooKeeper {answer.change}", "", f"{capital(finding_words(answer.finding))}. {RARE}"]
     lines += ["", "One of these defects is enough:", ""] if answer.culprits else []
-    return lines + [f"- `{bug.value}`: {DESCRIBED[bug].wrong}. Fixed: {fixed_text(bug)}." for bug in answer.culprits]
+    lines += [
+        f"- `{bug.value}`: {DESCRIBED[bug].wrong}. Fixed: {fixed_text(bug)}. Remedy: {CENSUS[bug.value].remedy}"
+        for bug in answer.culprits
+    ]
+    return [*lines, "", f"{called('defects')} {answer.change.old} lists all of them, with their conditions."]
 
 
 # The inputs, and the proof.
