@@ -8,7 +8,7 @@ from harness.reproduce.ends import Outcome
 from spec.releases import HISTORIES, RELEASES, is_affected
 from spec.variants import Variant
 
-AGREED = Outcome.CONFIRMED.value
+AGREED, FAILED = Outcome.CONFIRMED.value, Outcome.HARNESS_FAILED.value
 SEEN = Path(__file__).with_name("seen.jsonl")
 """The lines of the runs on the page."""
 PAGE = Path(__file__).parents[3] / "docs" / "reference-variants-on-releases.md"
@@ -29,7 +29,7 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
 
 
 def _cell(runs: Sequence[dict[str, Any]], *, has: bool) -> str:
-    executed = [line for line in runs if line["run"]]
+    executed = [line for line in runs if line["run"] and line["outcome"] != FAILED]
     if not executed:
         return "not executed" if runs else "not tried" if has else ""
     agreed = sum(line["outcome"] == AGREED for line in executed)
@@ -73,7 +73,8 @@ what is new, and the second one writes this page:
   has the number of these runs.
 - The driver compares all of that after each step ([how](how-to-reproduce.md)). A run that parts is executed a second
   time, because a busy machine may be too late for a step. Most runs have 5 to 15 steps.
-- *Not executed* has a reason below the table. *Not tried* has none: nobody has run the command for it.
+- *Not executed* has a reason below the table, and so has a run in which the harness failed, which counts nowhere. *Not
+  tried* has none: nobody has run the command for it.
 """
 _BEHIND = """\
 ## What parted, and why
