@@ -103,7 +103,10 @@ def scenario_of(variant: Variant, release: Release) -> Path:
         raise NoRunError(
             f"no run has a reconfiguration; `quorate reproduce {variant.value}` executes a schedule by hand"
         )
-    return FOLDER / f"{variant.value.lower()}.yaml"
+    file = FOLDER / f"{variant.value.lower()}.yaml"
+    if not file.exists():
+        raise NoRunError(f"there is no scenario {file.name}")
+    return file
 
 
 def jobs_of(variant: Variant, release: Release) -> Iterator[tuple[Job, Job]]:
