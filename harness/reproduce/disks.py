@@ -76,6 +76,11 @@ def read_current_epoch(data: Path) -> int | None:
     return epochs.read(data / "version-2" / epochs.CURRENT)
 
 
+def read_accepted_epoch(data: Path) -> int | None:
+    """The last accepted epoch in a `dataDir`; None without the file."""
+    return epochs.read(data / "version-2" / epochs.ACCEPTED)
+
+
 def snapshot_paths(data: Path, zxid: int) -> frozenset[str] | None:
     """The znodes of transactions in the snapshot of this zxid; None without such a snapshot, or before its end."""
     try:

@@ -233,10 +233,8 @@ class Episode:
         ensemble = self.ensemble
         if any(outlook.emitted or outlook.vote for outlook in outlooks):
             return True
-        after = outlooks[0].row
-        return ensemble.server(before) is not ensemble.server(after) and ensemble.server(before) != ensemble.server(
-            after
-        )
+        old, new = ensemble.server(before), ensemble.server(outlooks[0].row)
+        return old is not new and old != new
 
     def _possible(self) -> Iterator[Move]:
         row, sid = self.candidates.rows[0], self.ensemble.sid

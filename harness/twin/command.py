@@ -34,7 +34,6 @@ EPISODE = 400
 PROGRESS_SECONDS = 30.0
 SHOWN_OUTLOOKS = 4
 HEADER = "quorate twin 1"
-DEBIAN_RELEASE = "3.8.0"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -187,7 +186,7 @@ class Campaign:
 def _defects(release: str) -> tuple[Variant, ...]:
     """The known defects of a release; none of our node, or of a release that is not in the table."""
     try:
-        return defects_of(release_named(DEBIAN_RELEASE if release == DEBIAN else release))
+        return defects_of(release_named(release))
     except ReleaseError:
         return ()
 

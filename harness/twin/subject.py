@@ -20,7 +20,7 @@ from checker.engine.model import Row
 from checker.models.ensemble.actions import ServerAction
 from harness import node, real
 from harness.processes import Process, ServerError, srvr
-from harness.reproduce.disks import logged_zxids, path_of, write_disk
+from harness.reproduce.disks import logged_zxids, path_of, read_accepted_epoch, read_current_epoch, write_disk
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
 from harness.reproduce.lab import SESSION_MILLISECONDS
 from harness.servers import CREATE, SYNC, WORLD
@@ -41,8 +41,6 @@ from harness.twin.candidates import (
 from harness.twin.sockets import PeerSockets
 from harness.twin.wires import Wire
 from harness.zoo_cfg import Member, View, members, write_zoo_cfg
-from refimpl.disk import epochs
-from refimpl.disk.epochs import ACCEPTED, CURRENT
 from refimpl.wire import quorum as wire_quorum
 from refimpl.wire.packet import PacketType
 from spec.durable import Durable
@@ -329,8 +327,7 @@ class RealServer:
         disk = None
         if not self._process.alive:
             data = self._home / "data"
-            accepted, current = (epochs.read(data / "version-2" / name) or 0 for name in (ACCEPTED, CURRENT))
-            disk = DiskState(accepted, current, logged_zxids(data))
+            disk = DiskState(read_accepted_epoch(data) or 0, read_current_epoch(data) or 0, logged_zxids(data))
         return Sight(tuple(seen.emitted), seen.vote, waiting, applied, disk)
 
     def _applied(self) -> int | None:

@@ -6,10 +6,11 @@ from harness.processes import ServerError
 from harness.reproduce.by_hand.epochs import EPOCH, EpochOfActiveView
 from harness.reproduce.by_hand.forgotten import ForgottenView
 from harness.reproduce.by_hand.hand_made import HandMadeRun, carry_out
-from harness.reproduce.by_hand.observation import COLUMNS, epoch_file, look
+from harness.reproduce.by_hand.observation import COLUMNS, look
 from harness.reproduce.by_hand.pending import CRASH, SPLIT, PendingView
 from harness.reproduce.by_hand.replacement import NEW_WRITE, OLD_SIDE, OLD_WRITE, ZXID
 from harness.reproduce.by_hand.servers import NEXT, Bench, brief
+from harness.reproduce.disks import read_current_epoch
 from harness.reproduce.ends import Outcome, Reproduction
 from research.reconfig.facts import FactTable
 from spec.quorum import Sid
@@ -119,7 +120,7 @@ class _MeasuredEpochs(EpochOfActiveView):
             (
                 moment,
                 str(sid),
-                str(epoch_file(self.servers, sid)),
+                str(read_current_epoch(self.servers.data(sid))),
                 "sent" if sid in senders else "-",
                 sight.mode,
                 sight.active,

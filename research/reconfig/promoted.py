@@ -12,8 +12,9 @@ observer), `SyncedLearnerTracker.addAck`, `FastLeaderElection.totalOrderPredicat
 from collections.abc import Iterable
 
 from harness.processes import wait_until
-from harness.reproduce.by_hand.observation import drop_links, epoch_file, wait_logged
+from harness.reproduce.by_hand.observation import drop_links, wait_logged
 from harness.reproduce.by_hand.servers import RECONFIG, Bench, ReconfigServers
+from harness.reproduce.disks import read_current_epoch
 from harness.reproduce.proxies import Way
 from harness.zoo_cfg import OBSERVER, PARTICIPANT
 from refimpl.wire.packet import PacketType
@@ -43,7 +44,7 @@ def run(bench: Bench, name: str, *, follows: bool) -> Iterable[tuple[str, str]]:
         wait_until(lambda: all((servers.applied(sid) or 0) > 0x100000000 for sid in ROLES), SECONDS, "all have a write")
         yield "the reply of 3 to the write", _kill_the_leader(servers)
         wait_until(lambda: servers.role(2) == "leader", SECONDS, "server 2 leads")
-        yield "epoch of 4 when 2 leads with its acknowledgement", str(epoch_file(servers, 4))
+        yield "epoch of 4 when 2 leads with its acknowledgement", str(read_current_epoch(servers.data(4)))
         yield "the log of 4 has the write then", "yes" if WRITTEN in servers.logged(4) else "no"
         servers.part(OLD_SIDE, (3, 5))
         if follows:

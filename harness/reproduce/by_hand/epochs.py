@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 from harness.processes import wait_until
 from harness.reproduce.by_hand.hand_made import HandStep
-from harness.reproduce.by_hand.observation import epoch_file, wait_config
+from harness.reproduce.by_hand.observation import wait_config
 from harness.reproduce.by_hand.replacement import NEW, NEW_SIDE, NEW_WRITE, OLD_SIDE, Replacement
+from harness.reproduce.disks import read_current_epoch
 from harness.reproduce.ends import Effect
 from harness.reproduce.proxies import Way
 
@@ -70,7 +71,7 @@ class EpochOfActiveView(Replacement):
         if link is not None:
             for way in Way:
                 link.free(way)
-        return all(epoch_file(self.servers, sid) == EPOCH for sid in OLD_SIDE)
+        return all(read_current_epoch(self.servers.data(sid)) == EPOCH for sid in OLD_SIDE)
 
     def _split(self) -> None:
         self.servers.part(OLD_SIDE, NEW_SIDE)

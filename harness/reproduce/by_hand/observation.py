@@ -14,7 +14,6 @@ from harness.reproduce.by_hand.servers import NEXT, ReconfigServers, brief
 from harness.servers import SERVE_SECONDS
 from harness.session import receive_exactly
 from spec.quorum import Sid
-from spec.text import required_integer
 
 OUTSIDER = 200
 """An id that no configuration has. It is greater than the others, so the server keeps the connection."""
@@ -94,9 +93,3 @@ def drop_links(servers: ReconfigServers, server: Sid) -> None:
     for peer in servers.sids:
         if peer != server and (link := servers.network.link(peer, server)):
             link.drop()
-
-
-def epoch_file(servers: ReconfigServers, sid: Sid) -> int:
-    """The content of the file `currentEpoch`."""
-    text = (servers.data(sid) / "version-2" / "currentEpoch").read_text(encoding="ascii")
-    return required_integer(text.strip())
