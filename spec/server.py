@@ -129,15 +129,23 @@ def step_all(server: Server, events: Sequence[Event], rules: ElectionRules, zab:
     The outcome is that of `step` for each, without the states in between: a part that serves handles events one after
     another (`ServingLeader`, `ServingLearner`), until one concerns the rest of the server.
     """
-    effects, result = _served(server, events, zab) if len(events) > 1 else ([], None)
-    last = step(server, events[0], rules, zab) if result is None else _adopted(server, result, rules, zab)
+    effects, serving = _served(server, events, zab) if len(events) > 1 else ([], None)
+    if serving is None:
+        last = step(server, events[0], rules, zab)
+    else:
+        result = serving.result(effects[-1])
+        # A part that ends completes the queue that these events have left, and not that of the beginning.
+        present = replace(server, zab=serving.part) if result.state is None else server
+        last = _adopted(present, result, rules, zab)
     if last is None:  # the last event is impossible, beyond the last round of elections
         return step_all(server, events[: len(effects) - 1], rules, zab) if len(effects) > 1 else None
     return Steps(last.state, (*effects[:-1], last.effects))
 
 
-def _served(server: Server, events: Sequence[Event], zab: ZabRules) -> tuple[list[Effects], ZabResult | None]:
-    """The effects of the events that a serving part handles one after another, and its result; None without any."""
+def _served(
+    server: Server, events: Sequence[Event], zab: ZabRules
+) -> tuple[list[Effects], ServingLeader | ServingLearner | None]:
+    """The effects of the events that a serving part handles one after another, and the part; None without any."""
     part, effects = server.zab, list[Effects]()
     if part is None or not part.serves or server.disk_full:
         return effects, None
@@ -149,7 +157,7 @@ def _served(server: Server, events: Sequence[Event], zab: ZabRules) -> tuple[lis
         if of_event is None:
             break
         effects.append(of_event)
-    return effects, serving.result(effects[-1]) if effects else None
+    return effects, serving if effects else None
 
 
 def start(

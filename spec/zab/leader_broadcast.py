@@ -109,7 +109,7 @@ class ServingLeader:
         self._effects: list[Effect] = []
 
     @property
-    def leader(self) -> Leader:
+    def part(self) -> Leader:
         """The leader after the events."""
         return replace(
             self._leader,
@@ -125,7 +125,7 @@ class ServingLeader:
 
     def result(self, effects: Effects) -> ZabResult:
         """The disk and the leader after the events, with the effects of the last one."""
-        return ZabResult(self._sync_thread.durable, self.leader, effects)
+        return ZabResult(self._sync_thread.durable, self.part, effects)
 
     def handle(self, event: object) -> Effects | None:
         """Handle an event, and return its effects.
@@ -146,7 +146,7 @@ class ServingLeader:
                 self._apply(self._commits[0])
             case ClientSync():
                 # Only a learner's sync waits for outstanding proposals (LeaderZooKeeperServer: matchSyncs is false).
-                self._effects.append(Observe(SyncAnswered(self._peer.sid, self.leader.applied)))
+                self._effects.append(Observe(SyncAnswered(self._peer.sid, self.part.applied)))
             case Tick() if self._handlers:
                 ready = (handler for handler in self._handlers if handler.stage >= Stage.SYNCING)
                 self._effects += (Send(handler.sid, QuorumPing()) for handler in ready)
@@ -193,7 +193,7 @@ class ServingLeader:
         """
         zxid = self._next_zxid()
         if isinstance(value, MembershipChange | Reconfiguration):
-            value = reconfiguration.proposed(self._peer, self.leader, value, zxid, self._rules)
+            value = reconfiguration.proposed(self._peer, self.part, value, zxid, self._rules)
             if isinstance(value, Refused):
                 return
             self._peer, configured = reconfiguration.see(self._peer, value.view)
@@ -298,7 +298,7 @@ class ServingLeader:
     def _begin_next_epoch(self) -> None:
         """`confirmRolloverEpoch`: the epoch after the committed one is this leader's, and its proposals are logged."""
         self._leader = replace(self._leader, epoch=self._leader.epoch + 1)
-        history = history_of(self._sync_thread.durable, self.leader)
+        history = history_of(self._sync_thread.durable, self.part)
         self._effects.append(Observe(EpochEstablished(self._peer.sid, self._leader.epoch, history.applied)))
         self.is_over = True
         blocked, self._blocked = self._blocked, ()

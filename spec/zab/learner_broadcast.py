@@ -84,9 +84,10 @@ class ServingLearner:
         self._successor: Sid | None = None
         self._effects: list[Effect] = []
 
-    def result(self, effects: Effects) -> ZabResult:
-        """The disk and the learner after the events, with the effects of the last one."""
-        learner = replace(
+    @property
+    def part(self) -> Learner:
+        """The learner after the events, also if the last one ends it."""
+        return replace(
             self._learner,
             queue=tuple(self._sync_thread.queue),
             pending=tuple(self._pending),
@@ -95,7 +96,11 @@ class ServingLearner:
             syncs=self._syncs,
             blocked=self._blocked,
         )
-        return ZabResult(self._sync_thread.durable, None if self._has_lost else learner, effects, self._successor)
+
+    def result(self, effects: Effects) -> ZabResult:
+        """The disk and the learner after the events, with the effects of the last one."""
+        learner = None if self._has_lost else self.part
+        return ZabResult(self._sync_thread.durable, learner, effects, self._successor)
 
     def handle(self, event: object) -> Effects | None:
         """Handle an event, and return its effects; None if it is impossible."""

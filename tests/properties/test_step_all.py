@@ -104,7 +104,9 @@ def likely(server: Server, chance: random.Random) -> list[Event]:
             elif kind < 0.9 and open_ones:
                 events.append(Receive(part.leader, Commit(open_ones.pop(0))))
             else:
-                events.append(chance.choice([ClientWrite("mine"), ClientSync(), Receive(part.leader, QuorumPing())]))
+                unknown = Commit(last + 7)  # ends the learner
+                packets = (Receive(part.leader, packet) for packet in (QuorumPing(), unknown))
+                events.append(chance.choice([ClientWrite("mine"), ClientSync(), *packets]))
     return events
 
 

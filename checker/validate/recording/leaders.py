@@ -285,7 +285,7 @@ class LeaderTrack:
             if acked == zxid:
                 serving = ServingLeader(self._peer(state.rest.durable), state.leader, self.rules)
                 serving.ack(sid, acked)
-                state = replace(state, leader=serving.leader)
+                state = replace(state, leader=serving.part)
         while state.leader.committed < zxid and state.leader.queue and state.leader.queue[0].txn.zxid <= zxid:  # type: ignore[attr-defined]
             successor = self._written(state)
             if successor is None:
