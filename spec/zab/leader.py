@@ -34,7 +34,6 @@ from spec.txn import Layout, format_zxid, is_last, make_zxid
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration, zxid_layout
 from spec.zab.events import (
-    ClientWrite,
     Delivered,
     EpochEstablished,
     LearnerGone,
@@ -52,14 +51,13 @@ from spec.zab.packets import (
     FollowerInfo,
     LeaderInfo,
     QuorumPacket,
-    QuorumRequest,
     UpToDate,
     WideFollowerInfo,
     WideLeaderInfo,
     name_of,
 )
 from spec.zab.registration import refusal
-from spec.zab.state import Handler, Leader, LeaderPhase, Rollover, Stage, ZabResult, ZabRules
+from spec.zab.state import Handler, Leader, LeaderPhase, Stage, ZabResult, ZabRules
 
 FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
 
@@ -105,26 +103,12 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabRes
         effects = serving.handle(event)
         if effects is not None:
             return serving.result(effects)
-        in_place = rules.rollover is not Rollover.ELECTION
-        if not in_place and is_exhausted(leader, peer.durable.layout) and _is_request(leader, event):
-            return ZabResult(peer.durable, None)
     match event:
         case Receive(source=source, packet=packet):
             return _receive(peer, leader, source, packet, rules)
         case LearnerGone(learner=learner):
             return ZabResult(peer.durable, _without(leader, learner))
     return None
-
-
-def _is_request(leader: Leader, event: ZabEvent) -> bool:
-    """Whether an event asks for a transaction, by a client or by a learner that is synchronised."""
-    match event:
-        case ClientWrite():
-            return True
-        case Receive(source=source, packet=QuorumRequest()):
-            handler = leader.handler(source)
-            return handler is not None and handler.stage >= Stage.SYNCED
-    return False
 
 
 # Packets, by the stage of the handler that reads them.

@@ -5,8 +5,7 @@ Rules of this module:
 - Only voters of the leader's own view are counted, and a quorum is one of that view. A reconfiguration, and every
   proposal after it until it is committed, needs a quorum of the new view too.
 - With the commit of a reconfiguration its view becomes active. A leader without a vote in it commits nothing more.
-- A request for which the epoch has no zxid left ends the leader, and an election begins a new epoch. `handle` leaves
-  that to `spec.zab.leader`, since no other event is handled after it.
+- A request for which the epoch has no zxid left ends the leader, and an election begins a new epoch. Nobody answers it.
 - A transaction is committed when a quorum has acknowledged it and all transactions before it are committed.
 - `ServingLeader` is a leader while it handles events. It begins with a `Leader` and ends with one, and both are values.
   In between its queues are changed in place: a busy node handles many events at once, and would copy them for each.
@@ -76,8 +75,8 @@ from spec.zab.state import (
 class ServingLeader:
     """A leader in BROADCAST that handles events one after another.
 
-    `is_over` says that an event changed more than the leader: a view of the server, or the server that leads. It
-    handles no other one then.
+    `is_over` says that an event changed more than the leader: a view of the server, the server that leads, or that it
+    gives up. It handles no other one then.
     """
 
     __slots__ = (
@@ -86,6 +85,7 @@ class ServingLeader:
         "_committed",
         "_counts",
         "_effects",
+        "_gives_up",
         "_handlers",
         "_layout",
         "_leader",
@@ -99,7 +99,7 @@ class ServingLeader:
     )
 
     def __init__(self, peer: Peer, leader: Leader, rules: ZabRules) -> None:
-        self.is_over = False
+        self.is_over = self._gives_up = False
         self._peer, self._leader, self._rules, self._layout = peer, leader, rules, peer.durable.layout
         self._sync_thread = SyncThread(peer.durable, leader.queue, rules)
         self._outstanding, self._commits = deque(leader.outstanding), deque(leader.commits)
@@ -110,7 +110,7 @@ class ServingLeader:
 
     @property
     def part(self) -> Leader:
-        """The leader after the events."""
+        """The leader after the events, also if the last one ends it."""
         return replace(
             self._leader,
             handlers=self._handlers,
@@ -125,22 +125,18 @@ class ServingLeader:
 
     def result(self, effects: Effects) -> ZabResult:
         """The disk and the leader after the events, with the effects of the last one."""
-        return ZabResult(self._sync_thread.durable, self.part, effects)
+        leader = None if self._gives_up else self.part
+        return ZabResult(self._sync_thread.durable, leader, effects)
 
     def handle(self, event: object) -> Effects | None:
-        """Handle an event, and return its effects.
-
-        None if it is impossible, comes from a learner not yet synced, or asks for a zxid beyond the epoch.
-        """
+        """Handle an event, and return its effects. None if it is impossible, or comes from a learner not yet synced."""
         self._effects = []
         match event:
             case Receive(source=source, packet=packet) if self._is_synced(source):
-                if type(packet) is QuorumRequest and self._is_exhausted:
-                    return None
                 self._receive(source, packet)
             case Synced() if self._sync_thread.queue:
                 self._synced()
-            case ClientWrite(value=value) if not self._is_exhausted:
+            case ClientWrite(value=value):
                 self.propose(value)
             case Applied() if self._commits:
                 self._apply(self._commits[0])
@@ -185,12 +181,17 @@ class ServingLeader:
     # Requests and acknowledgements.
 
     def propose(self, value: object) -> None:
-        """`propose`: send the next zxid to the followers, and append it to the leader's log; the epoch has one left.
+        """`propose`: send the next zxid to the followers, and append it to the leader's own log.
+
+        Without a zxid left the leader gives up before it sends or logs anything (`XidRolloverException`).
 
         A reconfiguration is a `MembershipChange`, or a `Reconfiguration` whose view has this zxid as its version. One
         that the leader refuses changes nothing. The new view is seen, and its file written, before any server gets the
         proposal.
         """
+        if self._is_exhausted:
+            self.is_over = self._gives_up = True
+            return
         zxid = self._next_zxid()
         if isinstance(value, MembershipChange | Reconfiguration):
             value = reconfiguration.proposed(self._peer, self.part, value, zxid, self._rules)

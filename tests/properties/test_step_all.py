@@ -8,6 +8,8 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from spec import server as spec_server
@@ -16,7 +18,7 @@ from spec.election.channel import ChannelRules
 from spec.election.state import ElectionRules
 from spec.quorum import majority_view
 from spec.server import Event, Server
-from spec.txn import Txn, make_zxid
+from spec.txn import LAST_COUNTER, Txn, make_zxid
 from spec.zab.events import ClientSync, ClientWrite, Receive, Synced, Tick
 from spec.zab.packets import Ack, Commit, Inform, Proposal, QuorumPing, QuorumRequest
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage, ZabRules, last_logged
@@ -158,6 +160,22 @@ def test_many_events_at_once_are_the_same_as_one_by_one() -> None:
     assert all(handled[phase] > 50 for phase in phases), handled
     assert committed > 50
     assert held > 0
+
+
+def test_a_leader_whose_epoch_ends_among_many_events_has_what_it_has_logged() -> None:
+    leaders = [server for server, _ in servers() if isinstance(server.zab, Leader) and server.zab.serves]
+    assert leaders
+    for server in leaders:
+        assert isinstance(server.zab, Leader)
+        last_but_one = make_zxid(server.zab.epoch, LAST_COUNTER - 1)
+        part = replace(server.zab, committed=last_but_one, outstanding=(), queue=(), commits=())
+        before = replace(server, zab=part)
+        events = [ClientWrite("last"), Synced(), ClientWrite("beyond"), ClientSync()]
+        state, effects, calls = together(before, events)
+        assert (state, effects) == one_by_one(before, events)
+        assert state.zab is None
+        assert calls == 1
+        assert [txn.value for txn in state.durable.log][-1:] == ["last"]
 
 
 def test_a_serving_leader_handles_a_round_of_writes_in_one_step() -> None:
