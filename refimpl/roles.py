@@ -44,8 +44,7 @@ from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, DeleteContainer, Reconfig, Request, Sync
 from spec.tree.store import to_delete
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn, ReconfigTxn
-from spec.txn import counter_of, make_zxid
-from spec.zab import leader as spec_leader
+from spec.txn import counter_of, is_last, make_zxid
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
 from spec.zab.packets import QuorumRequest as ForwardedRequest
 from spec.zab.state import Leader
@@ -297,7 +296,7 @@ class LeaderRole(_Role):
     def _proposed(self, value: Change | Reconfiguration, event: ClientWrite | Receive) -> bool:
         """Passes a transaction to the protocol; returns False if that is impossible now."""
         zab = self._core.server.zab
-        if isinstance(zab, Leader) and spec_leader.is_exhausted(zab):
+        if isinstance(zab, Leader) and is_last(zab.last_proposed):
             self._core.resign(Resignation.ZXIDS_EXHAUSTED)
             return False
         before = self._last_proposed()

@@ -24,7 +24,7 @@ from spec.election.messages import Notification
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 from spec.server import Server
-from spec.zab.leader import is_exhausted
+from spec.txn import is_last
 from spec.zab.packets import QuorumPacket, described
 from spec.zab.state import Leader, LeaderPhase, LearnerPhase
 
@@ -139,7 +139,8 @@ def began_to_serve(old: Server, new: Server) -> str | None:
 
 def _is_used_up(old: Server, new: Server) -> bool:
     """Whether a leader whose epoch has no zxid left has ended its part."""
-    return new.runs and new.zab is None and isinstance(old.zab, Leader) and is_exhausted(old.zab, old.durable.layout)
+    ended = new.runs and new.zab is None
+    return ended and isinstance(old.zab, Leader) and is_last(old.zab.last_proposed, old.durable.layout)
 
 
 class Packets:

@@ -14,7 +14,7 @@ Rules of this module:
   leader. A handler that fails ends its own connection; the leader continues.
 - currentEpoch is written in the step that completes the quorum of ACKEPOCH. The model omits the run where a handler is
   faster, and its learner acknowledges NEWLEADER before the leader has written that file.
-- A leader whose epoch has no zxid left (`is_exhausted`) gives up at the next request, which nobody answers.
+- A leader whose epoch has no zxid left (`spec.txn.is_last`) gives up at the next request, which nobody answers.
 - The threads of the handlers take no time: a handler acts in the same step as the leader that it waited for. A slow
   handler is modelled as a learner whose packet arrives late.
 
@@ -30,7 +30,7 @@ from spec.durable import Snapshot
 from spec.effects import Apply, Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Sid, View
-from spec.txn import Layout, format_zxid, is_last, make_zxid
+from spec.txn import format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration, zxid_layout
 from spec.zab.events import (
@@ -86,14 +86,6 @@ def is_supported(peer: Peer, leader: Leader) -> bool:
         return True
     synced = {handler.sid for handler in leader.handlers if handler.stage >= Stage.SYNCED}
     return peer.has_all_quorums(synced | {peer.sid})
-
-
-def is_exhausted(leader: Leader, layout: Layout | None = None) -> bool:
-    """Whether its epoch has no zxids left: the next request ends the leader, so that a new epoch begins.
-
-    Source: `Leader.propose` (`XidRolloverException`), which shuts the leader down before it sends or logs anything.
-    """
-    return is_last(leader.last_proposed, layout)
 
 
 def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabResult | None:

@@ -8,7 +8,7 @@ Rules of this module:
   a quorum that assembles slowly loses it again.
 - A leader resigns when a phase before BROADCAST lasts longer than initLimit, and when the synchronised learners are no
   longer a quorum. It also resigns instead of a proposal that would need a zxid beyond its epoch
-  (`spec.zab.leader.is_exhausted`).
+  (`spec.txn.is_last`).
 
 Source: `LearnerCnxAcceptor`, `LearnerHandler.run`, `Learner.connectToLeader`, `syncWithLeader` (setSoTimeout);
 `Leader.lead`, `getEpochToPropose`, `waitForEpochAck`, `waitForNewLeaderAck`, `propose` (XidRolloverException).

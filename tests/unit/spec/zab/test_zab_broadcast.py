@@ -297,15 +297,6 @@ def test_a_lone_voter_commits_what_it_has_logged_itself() -> None:
     assert Committed(3, 1, FIRST) in facts(run(WRITE, view=alone))
 
 
-def test_an_epoch_ends_before_the_last_number_of_its_counter() -> None:
-    """Leader.propose: a request whose zxid would end with 0xffffffff shuts the leader down."""
-    last = make_zxid(1, 0xFFFFFFFE)
-    used_up = Leader(LeaderPhase.BROADCAST, 1, (), committed=last)
-    assert leader.is_exhausted(used_up)
-    assert not leader.is_exhausted(replace(used_up, committed=last - 1))
-    assert leader.is_exhausted(replace(used_up, committed=last - 1, outstanding=(Outstanding(last),)))
-
-
 @pytest.mark.parametrize("request_", [ClientWrite("c"), Receive(1, QuorumRequest("c"))])
 def test_a_request_beyond_the_epoch_ends_the_leader_before_anything_is_sent_or_logged(request_: ZabEvent) -> None:
     """Leader.propose: the exception is thrown before the packet and the record are made."""
