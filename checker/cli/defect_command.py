@@ -61,7 +61,7 @@ def _no_defect(name: str) -> str:
 
 
 def release_lines(release: Release) -> list[str]:
-    """The answer for one release: its defects, most dangerous first, and those of which this is not known."""
+    """The answer for one release: its defects, most dangerous first, and those that are not established."""
     present, unknown = defects_in(release), defects_in(release, Presence.UNKNOWN)
     lines = [f"# ZooKeeper {release}: {len(present)} known defects, {len(unknown)} not established", ""]
     lines += _upgrades(release, present)
@@ -136,7 +136,7 @@ def _evidence(item: Evidence, defect: KnownDefect) -> str:
 
 
 def releases_text(defect: KnownDefect) -> str:
-    """The releases with a defect, as ranges, and those of which this is not known."""
+    """The releases with a defect, as ranges, and those that are not established."""
     present, unknown = (
         _ranges([release for release in TAGGED if defect.presence(release) is presence])
         for presence in (Presence.PRESENT, Presence.UNKNOWN)

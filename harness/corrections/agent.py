@@ -3,7 +3,7 @@
 Rules of this module:
 
 - Nothing of ZooKeeper is in the sources. `Corrections.java` lists each correction, with the calls that it changes and
-  the SHA-256 of every class that it was tried with; a class of its own has the new decision.
+  the SHA-256 of every class that it was tried with. One class for each correction has the new decision.
 - A correction is made, or the server does not start: the agent refuses any other class. `java_options` lets it correct
   the classes once without a server, so a refusal is an error before the first run.
 - The agent is compiled with javac at its first use, against the jars of the release, and contains ASM.
@@ -25,7 +25,7 @@ AGENT = tuple(FOLDER / f"{name}.java" for name in ("Agent", "Change", "Correctio
 MAIN = "quorate.Agent"
 MANIFEST = f"Manifest-Version: 1.0\nPremain-Class: {MAIN}\n"
 REFUSAL = "quorate: not corrected: "
-"""The beginning of the line in which the agent says why."""
+"""The beginning of the line with the reason of the agent."""
 SECONDS = 120.0
 INSTALL = "apt-get install -y --no-install-recommends default-jdk-headless"
 

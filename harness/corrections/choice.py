@@ -1,8 +1,8 @@
 """The corrections that belong to a run: those of the defects that its model has, and the same model with them.
 
-The name of a correction is that of the variant. Two defects are no variants. Observers of ZooKeeper log what is
-committed after UPTODATE (`ZabRules.observers_log_first`), which shows where a file makes an observer a voter. A
-`reconfig` that does so can stop the service, and the model has no correction of that.
+The name of a correction is that of the variant. Two defects have no variant. Observers of ZooKeeper
+acknowledge NEWLEADER before the log (`ZabRules.observers_log_first`), which shows where a file makes one a voter. A
+`reconfig` that does the same can stop the service, and the model has no correction of that.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The census of the known defects of ZooKeeper: what each does, in which releases, when it hits, and what to do.
+"""The census of the known defects of ZooKeeper: effects, releases, conditions and remedies.
 
 from spec.census.table import CENSUS, defects_in
 """

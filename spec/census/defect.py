@@ -1,4 +1,4 @@
-"""The record of one known defect in the census: what it does, when it hits, what an operator can do, and what shows it.
+"""The record of one known defect in the census: its effect, condition, remedy and evidence.
 
 Rules of this module:
 
@@ -42,7 +42,7 @@ class Presence(enum.Enum):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What shows a defect, and the command that shows it again; the command is empty for what was read."""
+    """The evidence of a defect, and the command that shows it again; empty if the source was read."""
 
     basis: Basis
     command: str = ""
@@ -52,8 +52,8 @@ class KnownDefect(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the census.
 
     - `wrong`: the wrong behaviour, a clause without a full stop.
-    - `cause`: the class and the method of ZooKeeper in which it is.
-    - `condition`: what has to happen for it to hit; `remedy`: what an operator does without an upgrade.
+    - `cause`: its class and method in ZooKeeper.
+    - `condition`: the events that lead to it; `remedy`: the advice to an operator who does not upgrade.
     - `history`: the commits; None if the affected releases are not known.
     - `read_from`: the oldest release whose code was read, for a defect that is older than all commits of its history.
     - `unmodelled`: why the model cannot have it; empty if the model has it.

@@ -25,7 +25,7 @@ def defects_in(release: Release, presence: Presence = Presence.PRESENT) -> tuple
 
 
 def corrected_in(history: DefectHistory, release: Release) -> tuple[Release, ...]:
-    """The releases to which an upgrade from `release` removes a defect: in its own line, then the lowest later one."""
+    """The releases that remove a defect of `release`: in its own line, then the lowest later one."""
     fixed = sorted(change.release for change in history.fixed if change.release is not None)
     own = [fix for fix in fixed if fix.line == release.line and fix > release]
     later = [fix for fix in fixed if fix.line > release.line]
