@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
+from checker.engine import values
+from checker.engine.discovery import Discovery
 from checker.engine.model import Model, Move, Row
-from checker.engine.result import Discovery, Limits
+from checker.engine.result import Limits
 
-Json = Any
+Json = values.Json
 
 
 class Verdict(Enum):

@@ -8,6 +8,7 @@ Import the public names from here. The functions `explore` are in `plain` and `s
 first use of the latter.
 """
 
+from checker.engine.discovery import Discovery, Step
 from checker.engine.model import (
     TRIVIAL,
     Actor,
@@ -26,7 +27,7 @@ from checker.engine.model import (
     Send,
     Symmetry,
 )
-from checker.engine.result import Discovery, Exploration, Limits, Liveness, Step, Stop
+from checker.engine.result import Exploration, Limits, Liveness, Stop
 from checker.engine.steps import StepProperty
 
 __all__ = [

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 import psutil
 
 from checker.engine.contract import first_row
+from checker.engine.discovery import Discovery
 from checker.engine.liveness import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
-from checker.engine.result import VALUE, Coverage, Discovery, Evaluations, Exploration, Limits, Stop
+from checker.engine.result import VALUE, Coverage, Evaluations, Exploration, Limits, Stop
 from checker.engine.semantics import answer, by_rule, ordinals, rebuild
 from checker.engine.steps import count_steps, forget_steps, stop_counting
 

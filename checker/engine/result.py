@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
-from checker.engine.model import Finding, Kind, Model, Move, Property, Row
+from checker.engine.discovery import Discovery
+from checker.engine.model import Kind, Model, Property
 
 VALUE = 25
 """The work of Python for each value that a model function is called with, in transitions of the table engine.
@@ -44,13 +45,6 @@ class Stop(Enum):
 LEAST_MOVES = 2  # of a state, nearly always
 CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)
 """The ends at a place that depends on the machine or the engine."""
-
-
-class Step(NamedTuple):
-    """A move and the resulting row; the first step of a path has no move."""
-
-    move: Move | None
-    row: Row
 
 
 @dataclass(frozen=True)
@@ -93,26 +87,6 @@ class Limits:
         if self.work is not None and exploration.work >= self.work:
             return Stop.WORK
         return None
-
-
-@dataclass(frozen=True)
-class Discovery:
-    """The first finding of a property: its depth is least, and `path` leads there from the initial row.
-
-    `path[0]` has no move and the initial row; each later step has a move and the row after it.
-
-    A finding of liveness is a run that never reaches the goal. With a `loop`, the last row of the path equals that of
-    step `loop`, and the steps between repeat forever (without such steps, the run may stay there). After step `since`
-    the goal is unreachable (RECOVERABLE), or step `since` demands it (EVENTUALLY). The depth is `since` for
-    RECOVERABLE, and the beginning of the loop for EVENTUALLY.
-    """
-
-    prop: Property
-    finding: Finding
-    depth: int
-    path: tuple[Step, ...]
-    loop: int | None = None
-    since: int | None = None
 
 
 @dataclass

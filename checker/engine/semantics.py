@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from checker.engine.contract import check, first_of_equal, moves, project, short, step
+from checker.engine.discovery import Discovery, Step
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Property, Read, Row, Send, Trivial
-from checker.engine.result import Discovery, Step
 
 
 def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:

@@ -25,8 +25,9 @@ from itertools import pairwise
 
 from checker.engine import search
 from checker.engine.contract import call, short
+from checker.engine.discovery import Discovery, Step
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
-from checker.engine.result import CUT_SHORT, Discovery, Exploration, Limits, Step, Stop, coverage_of
+from checker.engine.result import CUT_SHORT, Exploration, Limits, Stop, coverage_of
 from checker.engine.semantics import answer, asymmetry, rebuild, successors
 from checker.engine.steps import step_properties
 

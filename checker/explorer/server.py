@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import SplitResult, parse_qs
 
+from checker.engine.discovery import Discovery
 from checker.engine.model import Kind, ModelError
-from checker.engine.result import Discovery, Stop
+from checker.engine.result import Stop
 from checker.explorer import views
 from checker.explorer.walk import (
     ExploreRequest,

@@ -28,10 +28,11 @@ import msgspec
 from checker.command import CommandError, ExitCode
 from checker.engine.model import Row
 from checker.engine.semantics import successors
+from checker.engine.values import show
 from checker.job import Job, Json
 from checker.scenario import load, shipped
 from checker.scenario.yaml_lines import read_yaml
-from checker.traces.trace import lanes_of, show, truths
+from checker.traces.trace import lanes_of, truths
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
 from spec.releases import Release
 from spec.variants import Variant

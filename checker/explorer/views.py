@@ -10,9 +10,10 @@ Rules of this module:
 import hashlib
 from collections.abc import Iterator, Mapping
 
+from checker.engine.discovery import Discovery
 from checker.engine.model import Finding, Kind, Move, Property, Row
-from checker.engine.result import Discovery
 from checker.engine.semantics import answer
+from checker.engine.values import canonical, show
 from checker.explorer.walk import Path, Walks, write_path
 from checker.job import DiagramEvent, Job, Json
 from checker.scenario.yaml_lines import read_yaml
@@ -23,10 +24,8 @@ from checker.traces.trace import (
     Trace,
     TraceStep,
     Truth,
-    canonical,
     changed_fields,
     lanes_of,
-    show,
     trace_of,
     truths,
     values_of,

@@ -29,10 +29,11 @@ from typing import Annotated
 
 import msgspec
 
+from checker.engine.discovery import Discovery, Step
 from checker.engine.liveness import lasso
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Read, Row
 from checker.engine.process import free_memory
-from checker.engine.result import Discovery, Exploration, Limits, Step, Stop
+from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.semantics import answer, ordinals, successors
 from checker.execution import compile_kernels, run_job
 from checker.job import Job

@@ -17,12 +17,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from checker.engine import Model, Move, Row
+from checker.engine.values import brief, to_json
 from checker.job import DiagramEvent, Json
 from checker.models.ensemble import Grain, PlannedReconfig, Setup
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.setup import VOTES, server_name
 from checker.present.ensemble_events import Events, decision, leader_of_vote, notification
-from checker.traces.trace import brief, to_json
 from spec.durable import Durable
 from spec.effects import DiskOperation
 from spec.election.state import Election

@@ -20,10 +20,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from checker.engine.contract import call, described
 from checker.engine.model import Model, Move, Row
 from checker.engine.semantics import by_rule, operations
+from checker.engine.values import brief, fields_of, show, to_json
 from checker.job import DiagramEvent, Json
 from checker.kit.actions import Action, FaultAction, is_fault
 from checker.kit.networks import ARROW, LOSE, Arrival, Bag, Remove
-from checker.traces.trace import brief, fields_of, show, to_json
 
 MARKS = {name: name for name in ("crash", "start", "cut", "heal", "decide")} | {"restart": "start", "partition": "cut"}
 """The kinds of the marks in pictures, by the names of actions."""

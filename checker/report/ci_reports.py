@@ -48,10 +48,11 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as Tree
 
+from checker.engine.values import show
 from checker.job import Verdict
 from checker.printable import escaped, fenced
 from checker.report.verdict import RunOutcome, SourceLocation, gravest, location_of
-from checker.traces.trace import Trace, TraceStep, show
+from checker.traces.trace import Trace, TraceStep
 from spec.text import on_a_line, on_lines
 
 NO_FILE = "quorate"  # the class of a run without a scenario

@@ -40,11 +40,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from checker.command import ExitCode
+from checker.engine.discovery import Discovery
 from checker.engine.model import Kind, Property
-from checker.engine.result import Discovery, Evaluations, Exploration, Liveness, Stop
+from checker.engine.result import Evaluations, Exploration, Liveness, Stop
+from checker.engine.values import show
 from checker.job import Job, Verdict
 from checker.scenario.yaml_lines import ScenarioError, YamlDocument, read_yaml
-from checker.traces.trace import Trace, show, values_of
+from checker.traces.trace import Trace, values_of
 
 JUDGING = (Kind.ALWAYS, Kind.FINAL)
 """The kinds of properties that are judged state by state, and whose finding is a violation."""

@@ -18,9 +18,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from checker.engine.contract import moves
+from checker.engine.discovery import Discovery, Step
 from checker.engine.model import Finding, Model, ModelError, Move, Property, Row
 from checker.engine.process import free_memory
-from checker.engine.result import Discovery, Limits, Step, Stop
+from checker.engine.result import Limits, Stop
 from checker.engine.search import explore
 from checker.engine.semantics import by_rule, finding_at, fire, read
 from checker.execution import Deadline

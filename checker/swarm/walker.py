@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from checker.engine.arrays import grown
+from checker.engine.discovery import Discovery, Step
 from checker.engine.evaluator import Evaluator, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels, walk_kernels
 from checker.engine.kernels.walk_kernels import Plans
 from checker.engine.model import Finding, Kind, Model, ModelError, Property, Row
 from checker.engine.process import Interrupts
-from checker.engine.result import SEED, Coverage, Discovery, Exploration, Limits, Step, Stop
+from checker.engine.result import SEED, Coverage, Exploration, Limits, Stop
 from checker.engine.semantics import answer, rebuild, rediscover, successors
 from checker.engine.states.frontier import Pool
 from checker.engine.states.waiting import NextLevel, WaitingBlocks

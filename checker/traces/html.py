@@ -11,13 +11,14 @@ Rules of this module:
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
+from checker.engine.values import show
 from checker.job import Verdict
 from checker.traces.itf import for_page, to_itf
 from checker.traces.markdown import SIGNS
 from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, messages_of, short_pieces, turns
 from checker.traces.svg.layout import escaped
 from checker.traces.svg.picture import picture
-from checker.traces.trace import Trace, TraceStep, Truth, show
+from checker.traces.trace import Trace, TraceStep, Truth
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

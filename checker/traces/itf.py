@@ -28,8 +28,9 @@ import msgspec
 
 from checker.command import CommandError, ExitCode
 from checker.engine.model import Kind
+from checker.engine.values import key_of, show
 from checker.job import DiagramEvent, Json, Verdict
-from checker.traces.trace import RESERVED, Lanes, Trace, TraceStep, Truth, changed_fields, key_of, show
+from checker.traces.trace import RESERVED, Lanes, Trace, TraceStep, Truth, changed_fields
 from spec.text import excerpt, integer
 
 ACTION, PICKS = "mbt::actionTaken", "mbt::nondetPicks"

@@ -25,12 +25,13 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from checker.engine import contract
+from checker.engine.discovery import Discovery, Step
 from checker.engine.model import Model, Move, Row, Send
-from checker.engine.result import Discovery, Step
 from checker.engine.semantics import finding_at, successors
+from checker.engine.values import canonical
 from checker.job import Job
 from checker.kit.actions import is_fault
-from checker.traces.trace import canonical, lanes_of
+from checker.traces.trace import lanes_of
 
 MOVES = 10_000  # the most moves executed in one search for a better run; about a second
 

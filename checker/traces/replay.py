@@ -12,25 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from checker.command import CommandError, ExitCode
+from checker.engine.discovery import Discovery, Step
 from checker.engine.liveness import lasso
 from checker.engine.model import Kind, Move, Property, Row
-from checker.engine.result import Discovery, Step
 from checker.engine.semantics import finding_at, successors
+from checker.engine.values import brief, canonical, show, to_json
 from checker.job import Job, Json
-from checker.traces.trace import (
-    Lanes,
-    Trace,
-    TraceStep,
-    brief,
-    canonical,
-    changed_fields,
-    lanes_of,
-    show,
-    to_json,
-    trace_of,
-    values_of,
-    walk_of,
-)
+from checker.traces.trace import Lanes, Trace, TraceStep, changed_fields, lanes_of, trace_of, values_of, walk_of
 
 LISTED = 6  # the number of possible moves named in a message
 

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from checker.engine.values import canonical, show
 from checker.job import DiagramEvent, Json
-from checker.traces.trace import Trace, TraceStep, Truth, canonical, show
+from checker.traces.trace import Trace, TraceStep, Truth
 
 PARTS = 8
 NEAR = 3  # steps right before the finding, with the last step

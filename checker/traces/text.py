@@ -15,8 +15,9 @@ state at the end. Rules of this module:
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from checker.engine.values import show
 from checker.traces.summary import NOT_SHOWN, claim, finding, messages_of, pieces, truth_lines, turns
-from checker.traces.trace import Trace, TraceStep, show
+from checker.traces.trace import Trace, TraceStep
 from spec.text import on_a_line
 
 WIDTH = 110

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from checker.command import say, unread_output_discarded
+from checker.engine.values import show
 from checker.job import Verdict
 from checker.report import Progress
-from checker.traces.trace import show
 from checker.validate import Validation, validate
 from checker.validate.journals import JournalError
 from checker.validate.recording import moment_of, recording_data, recording_lines, validate_recording

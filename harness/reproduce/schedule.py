@@ -28,8 +28,8 @@ from checker.cli.sources import job_of
 from checker.command import CommandError
 from checker.command_table import called
 from checker.engine import Limits, Model, Move
+from checker.engine.discovery import Discovery, Step
 from checker.engine.model import Finding, Row
-from checker.engine.result import Discovery, Step
 from checker.engine.semantics import read, successors
 from checker.execution import run_uninterrupted
 from checker.job import Job

@@ -31,8 +31,9 @@ from checker.engine import (
     plain,
     search,
 )
+from checker.engine.discovery import Step
 from checker.engine.model import Trivial
-from checker.engine.result import Exploration, Limits, Step, Stop, verdict_disagreements
+from checker.engine.result import Exploration, Limits, Stop, verdict_disagreements
 from checker.engine.search import Request, by_threads
 from checker.engine.semantics import rebuild, successors
 from checker.engine.symmetric_search import SYMMETRIC, answers_of_model

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Model
-from checker.engine.result import Step
+from checker.engine.discovery import Step
 from checker.engine.semantics import answer, successors
 from checker.swarm.walker import WalkRunner
 

@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.arrays import ReservedArray
+from checker.engine.discovery import Discovery
 from checker.engine.kernels import graph_kernels as kernels
 from checker.engine.liveness.lasso import forcing, lasso
 from checker.engine.model import Kind, ModelError, Property
-from checker.engine.result import Discovery, Exploration, Liveness
+from checker.engine.result import Exploration, Liveness
 from checker.engine.states.frontier import OriginLog, RecordFile
 from checker.engine.tables import Tables
 

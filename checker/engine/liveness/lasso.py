@@ -12,8 +12,8 @@ before it is reported. The replay of a saved run makes the same check. Rules:
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from checker.engine.discovery import Discovery, Step
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row, Unit
-from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, by_rule, rebuild, successors
 
 REMAINS = 10_000  # states of the remaining space that are counted, one by one

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from checker.engine.discovery import Discovery
 from checker.engine.liveness.lasso import forcing, lasso
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row, Unit
-from checker.engine.result import Discovery, Exploration, Liveness
+from checker.engine.result import Exploration, Liveness
 from checker.engine.semantics import answer
 
 Graph = dict[Row, list[tuple[str, Move, Row]]]

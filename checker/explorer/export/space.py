@@ -17,9 +17,10 @@ from typing import Any
 from checker.command import CommandError, ExitCode
 from checker.engine.model import Finding, Property, Row
 from checker.engine.semantics import answer, successors
+from checker.engine.values import show
 from checker.explorer.views import SAID, answer_view, effect_view, value_text
 from checker.job import Job, Json
-from checker.traces.trace import Lanes, Truth, lanes_of, show, truths
+from checker.traces.trace import Lanes, Truth, lanes_of, truths
 from spec.text import on_a_line
 
 MOST = 50_000  # states

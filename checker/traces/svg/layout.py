@@ -24,9 +24,10 @@ from math import hypot
 
 from rich.cells import cell_len
 
+from checker.engine.values import show
 from checker.job import DiagramEvent
 from checker.traces.summary import MEANING, MessageLife, changes, is_marked, messages_of, turns
-from checker.traces.trace import Trace, TraceStep, Truth, show
+from checker.traces.trace import Trace, TraceStep, Truth
 from spec.text import on_a_line
 
 MONO, SANS, BOLD = 0.61, 0.56, 0.65  # width of a column in ems

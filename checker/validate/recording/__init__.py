@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from checker.command import ExitCode
+from checker.engine.values import show
 from checker.job import Verdict
-from checker.traces.trace import show
 from checker.validate.journals import JournalError
 from checker.validate.recording.judge import Counts, Judge, RecordedMisfit
 from checker.validate.recording.reader import Header, RecordedEvent, read_recording

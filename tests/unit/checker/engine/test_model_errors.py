@@ -187,7 +187,7 @@ def test_the_page_of_the_explorer_answers_with_the_error(file: Path) -> None:
 
 
 def test_a_value_without_a_text_is_an_error_of_the_model() -> None:
-    from checker.traces.trace import to_json
+    from checker.engine.values import to_json
 
     with pytest.raises(ModelError, match="the text of a Unprintable raises ValueError: no text"):
         to_json(Unprintable())

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Actor, Column, Model, Move, Outcome, Read, Rule, Send, plain
+from checker.engine.discovery import Step
 from checker.engine.model import Kind
-from checker.engine.result import Step
 from checker.engine.semantics import rebuild, successors
 from checker.explorer import BadRequestError, Handlers
 from checker.explorer.walk import LONGEST, WalkRequest, Walks, read_path, write_path

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from checker.engine.discovery import Discovery
 from checker.engine.model import Finding, Kind, Property, Read
-from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
+from checker.engine.result import Coverage, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
 from checker.models.small_election import election
 from checker.present import DefaultPresenter

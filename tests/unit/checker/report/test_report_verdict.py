@@ -6,8 +6,9 @@ import pytest
 
 from checker.command import ExitCode
 from checker.engine import plain
+from checker.engine.discovery import Discovery
 from checker.engine.model import Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Rule, Send
-from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
+from checker.engine.result import Coverage, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
 from checker.models.small_election import election
 from checker.present import DefaultPresenter

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from checker.engine import plain, semantics
+from checker.engine.discovery import Discovery, Step
 from checker.engine.model import Finding, Kind, Model, Move, Property, Read, Rule, Send
-from checker.engine.result import Discovery, Step
+from checker.engine.values import brief, show, to_json
 from checker.job import DiagramEvent, Job, Verdict
 from checker.kit import WAIT, Machine, Network, Reaction, network_model
 from checker.kit.networks import Remove
 from checker.models.small_election import election
 from checker.present import DefaultPresenter
 from checker.traces import Trace, Truth, to_text, trace_of
-from checker.traces.trace import brief, show, to_json
 
 
 def caller_and_listener() -> Model:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from checker.engine.discovery import Step
 from checker.engine.model import Actor, Column, Model, Move, Outcome, Read, Row, Rule, Send
-from checker.engine.result import Step
 from checker.engine.semantics import successors
 from checker.job import DiagramEvent, Job
 from checker.models.service.messages import ConnectionClosed

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from checker.engine import Discovery, plain
+from checker.engine.discovery import Step
 from checker.engine.model import Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Row, Rule, Send
-from checker.engine.result import Step
 from checker.engine.search import explore
 from checker.engine.semantics import answer, successors
 from checker.job import Job

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from checker.engine.discovery import Step
 from checker.engine.model import Row
-from checker.engine.result import Step
 from checker.engine.semantics import successors
 from checker.job import Job
 from checker.models.small_election import election
