@@ -28,6 +28,7 @@ from checker.engine.model import (
     Symmetry,
 )
 from checker.engine.result import Exploration, Limits, Liveness, Stop
+from checker.engine.space import StateEdge, StateGraph, StateRecord
 from checker.engine.steps import StepProperty
 
 __all__ = [
@@ -50,6 +51,9 @@ __all__ = [
     "Row",
     "Rule",
     "Send",
+    "StateEdge",
+    "StateGraph",
+    "StateRecord",
     "Step",
     "StepProperty",
     "Stop",

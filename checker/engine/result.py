@@ -6,12 +6,14 @@ incomplete). An exploration is exhausted only if every reachable state was expan
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
 from checker.engine.discovery import Discovery
-from checker.engine.model import Kind, Model, Property
+from checker.engine.model import Kind, Model, ModelError, Property
+from checker.engine.space import MOST_DRAWN, MOST_NODES, SeenStates, StateGraph, StateRecord
 
 VALUE = 25
 """The work of Python for each value that a model function is called with, in transitions of the table engine.
@@ -183,6 +185,7 @@ class Exploration(SearchCounts):
     peak_bytes: int = 0  # the largest resident size seen, less the size at the start or the resumption
     reduction: str = ""  # what a symmetric search counts once, or why it cannot; empty for a search that was not asked
     assumption: str = ""  # of a symmetric search: what it takes for granted, in words
+    classes_of: Model | None = None  # of a symmetric search: the system whose classes of renamed states are counted
     second: str = ""  # with two engines: what the second one did, and that its answers are the same
     compiling: bool = False  # kernels are being compiled, before the end of the first level
     notes: list[str] = field(
@@ -255,6 +258,41 @@ class Exploration(SearchCounts):
     def exhausted(self) -> bool:
         """True iff every reachable state was expanded."""
         return self.stop is Stop.EXHAUSTED
+
+    def iter_states(self) -> Iterator[StateRecord]:
+        """Each distinct state that the search has seen, with its depth, in the order of the depths.
+
+        The search keeps no states. A second pass makes each when it is asked for; see the rules of
+        `checker.engine.space`, also for symmetric searches and for those that a limit ended. Raises ModelError, also
+        for random walks, and at a depth where the pass and the search have different numbers of states.
+
+            for state in exploration.iter_states():
+                print(state.depth, state["counter"])
+        """
+        return self._seen.records()
+
+    def graph(self, most: int = MOST_NODES) -> StateGraph:
+        """The states and the moves between them as plain data. Raises as `iter_states`, and above `most` states."""
+        return self._seen.graph(most)
+
+    def to_dot(self, most: int = MOST_DRAWN) -> str:
+        """The graph as a drawing in the language of Graphviz. Raises as `graph`."""
+        self._seen.check_size("to_dot", most)
+        return self._seen.graph(most).to_dot()
+
+    @property
+    def _seen(self) -> SeenStates:
+        if self.sampled:
+            raise ModelError("random walks do not list the states that they visit; explore the model for that")
+        is_whole = self.stop not in CUT_SHORT
+        levels = tuple(self.levels if is_whole else self.levels[:-1] or self.levels)
+        ends = [violation.depth for violation in self.violations if violation.prop.kind is Kind.FINAL]
+        is_expanded = self.exhausted or (
+            self.stop is Stop.FOUND and self.depth in ends and self.depth != self.limits.depth
+        )
+        model = self.classes_of or self.model
+        renamings = None if self.classes_of is None or model.symmetry is None else model.symmetry.renamings
+        return SeenStates(model, levels, is_expanded, self.transitions if is_whole else None, renamings)
 
     @property
     def collision_probability(self) -> float:

@@ -8,9 +8,22 @@ rebuilt here, which checks the tables at every step.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from checker.engine.contract import check, first_of_equal, moves, project, short, step
+from checker.engine.contract import call, check, first_of_equal, moves, project, short, step
 from checker.engine.discovery import Discovery, Step
-from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Property, Read, Row, Send, Trivial
+from checker.engine.model import (
+    TRIVIAL,
+    Finding,
+    Kind,
+    Model,
+    ModelError,
+    Move,
+    Property,
+    Read,
+    Renaming,
+    Row,
+    Send,
+    Trivial,
+)
 
 
 def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
@@ -123,6 +136,14 @@ def rediscover(model: Model, prop: Property, path: tuple[Step, ...]) -> Discover
     if not isinstance(finding, Finding):
         raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
     return Discovery(prop, finding, len(path) - 1, path)
+
+
+def renamed(model: Model, to: Renaming, row: Row) -> Row:
+    """A row with other names. Raises ModelError."""
+    after = list(row)
+    for column, value in zip(model.columns, row, strict=True):
+        after[model.index[to.columns.get(column.name, column.name)]] = call("a renaming", to.value, value)
+    return tuple(after)
 
 
 SHOWN = 100

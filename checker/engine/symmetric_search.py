@@ -24,11 +24,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 from checker.engine import search
-from checker.engine.contract import call, short
+from checker.engine.contract import short
 from checker.engine.discovery import Discovery, Step
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
 from checker.engine.result import CUT_SHORT, Exploration, Limits, Stop, coverage_of
-from checker.engine.semantics import answer, asymmetry, rebuild, successors
+from checker.engine.semantics import answer, asymmetry, rebuild, renamed, successors
 from checker.engine.steps import step_properties
 
 WALKS, LONGEST = 40, 100
@@ -72,7 +72,8 @@ class _Symmetric:
         premise_runs = 0 if explored is model else PREMISE_RUNS
         asked = replace(request, model=explored, limits=left())
         run = search.by_threads(asked, symmetric=True, premise_runs=premise_runs)
-        result = replace(run.run(), assumption=f"renamed states were taken as alike, and {compared:,} were compared")
+        assumption = f"renamed states were taken as alike, and {compared:,} were compared"
+        result = replace(run.run(), assumption=assumption, classes_of=explored)
         exact, further = answers_of_model(model, symmetry, result, run.premises, in_full, left)
         summary = (
             f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
@@ -259,11 +260,3 @@ def _but_violations(model: Model, found: Iterable[tuple[str, Row]]) -> Counter[t
         )
 
     return Counter((action, None if is_violation(after) else after) for action, after in found)
-
-
-def renamed(model: Model, to: Renaming, row: Row) -> Row:
-    """A row with other names. Raises ModelError."""
-    after = list(row)
-    for column, value in zip(model.columns, row, strict=True):
-        after[model.index[to.columns.get(column.name, column.name)]] = call("a renaming", to.value, value)
-    return tuple(after)
