@@ -29,7 +29,6 @@ from checker.execution import run_uninterrupted
 from checker.job import Job, Verdict
 from checker.printable import capital, escaped, fenced, folded, table
 from checker.report import judge
-from checker.report.text import ENDS, outcome
 from checker.report.verdict import Judgement
 from checker.scenario import ScenarioError, bundled, load
 from checker.scenario.yaml_lines import read_yaml
@@ -128,14 +127,14 @@ def _found(trace: Trace, picture: str) -> Sequence[str]:
 
 def _questions(exploration: Exploration) -> Sequence[str]:
     properties = exploration.model.properties
-    rows = [(prop.name, prop.kind.value, prop.meaning, outcome(exploration, prop)) for prop in properties]
+    rows = [(prop.name, prop.kind.value, prop.meaning, exploration.outcome(prop)) for prop in properties]
     return ["## What was asked", "", *table(("property", "kind", "meaning", "outcome"), rows)]
 
 
 def _explored(job: Job, exploration: Exploration) -> Sequence[str]:
     space = f"{exploration.states:,} states and {exploration.transitions:,} transitions, to depth {exploration.depth}"
     bounds = [f"- {escaped(bound)}" for bound in job.bounds]
-    return ["## What was explored", "", f"{space}; {ENDS[exploration.stop]}. The bounds:", "", *bounds]
+    return ["## What was explored", "", f"{space}; {exploration.end}. The bounds:", "", *bounds]
 
 
 def _by_hand(path: Path) -> Sequence[str]:

@@ -45,7 +45,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from reprlib import Repr
 from typing import Any, NamedTuple
+
+from checker.html_text import document, folded, paragraph, table
 
 Row = tuple[Any, ...]
 Unit = tuple[str, str]
@@ -154,6 +157,11 @@ class Rule:
     moves: Callable[..., Iterable[Move] | None]
     actions: tuple[str, ...] = ()
     fair: bool | tuple[str, ...] = False
+
+    @property
+    def fairness(self) -> str:
+        """The fair actions, in words."""
+        return ("all" if self.fair else "none") if isinstance(self.fair, bool) else _listed(self.fair)
 
     def is_fair(self, action: str) -> bool:
         """Whether a move with this action happens at last if it stays possible."""
@@ -316,6 +324,23 @@ class Model:
         """The row at which exploration starts."""
         return tuple(column.initial for column in self.columns)
 
+    def _repr_html_(self) -> str:
+        """The columns, actors, rules and properties, as HTML for a notebook."""
+        columns = [(column.name, _BRIEF.repr(column.initial)) for column in self.columns]
+        actors = [(actor.name, ", ".join(actor.columns)) for actor in self.actors]
+        rules = [(rule.name, _columns_of(rule.reads), _listed(rule.actions), rule.fairness) for rule in self.rules]
+        properties = [(prop.name, prop.kind.value, _columns_of(prop.reads), prop.meaning) for prop in self.properties]
+        sections: list[tuple[str, tuple[str, ...], Sequence[Sequence[str]]]] = [
+            (_count("column", "columns", columns), ("column", "at first"), columns),
+            (_count("actor", "actors", actors), ("actor", "columns"), actors),
+            (_count("rule", "rules", rules), ("rule", "reads", "actions", "fair"), rules),
+            (_count("property", "properties", properties), ("property", "kind", "reads", "meaning"), properties),
+        ]
+        counts = ", ".join(count for count, _, _ in sections)
+        symmetry = "" if self.symmetry is None else f", {1 + len(self.symmetry.renamings)} renamings"
+        parts = [folded(count, table(head, rows)) for count, head, rows in sections if rows]
+        return document(paragraph(f"{self.name}:", counts + symmetry), *parts)
+
     @property
     def actions(self) -> frozenset[str]:
         """The actions that its rules declare."""
@@ -349,6 +374,22 @@ class Model:
     def with_rules(self, rules: Iterable[Rule]) -> Model:
         """The system with other rules. Raises ModelError."""
         return Model(self.name, *self._given, tuple(rules), self.properties, self.symmetry)
+
+
+def _columns_of(reads: Iterable[Read]) -> str:
+    return _listed(read.column for read in reads)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(map(str, names)))
+
+
+def _count(one: str, several: str, rows: Sequence[object]) -> str:
+    return f"{len(rows)} {one if len(rows) == 1 else several}"
+
+
+_BRIEF = Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 80
 
 
 def _numbered(what: str, names: list[str]) -> dict[str, int]:

@@ -14,6 +14,8 @@ from typing import Any
 from checker.engine.discovery import Discovery
 from checker.engine.model import Kind, Model, ModelError, Property
 from checker.engine.space import MOST_DRAWN, MOST_NODES, SeenStates, StateGraph, StateRecord
+from checker.engine.values import show, to_json
+from checker.html_text import document, folded, paragraph, table
 
 VALUE = 25
 """The work of Python for each value that a model function is called with, in transitions of the table engine.
@@ -44,6 +46,17 @@ class Stop(Enum):
     INTERRUPTED = "interrupted"
 
 
+ENDS = {
+    Stop.EXHAUSTED: "space exhausted",
+    Stop.FOUND: "stopped at what was found, its level finished",
+    Stop.WITNESSED: "stopped when every witness was found",
+    Stop.DEPTH: "stopped at the depth given",
+    Stop.STATES: "stopped at the number of states given",
+    Stop.MEMORY: "stopped at the memory given",
+    Stop.TIME: "stopped at the time given",
+    Stop.WORK: "stopped at the work given",
+    Stop.INTERRUPTED: "interrupted",
+}
 LEAST_MOVES = 2  # of a state, nearly always
 CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)
 """The ends at a place that depends on the machine or the engine."""
@@ -259,6 +272,48 @@ class Exploration(SearchCounts):
         """True iff every reachable state was expanded."""
         return self.stop is Stop.EXHAUSTED
 
+    @property
+    def end(self) -> str:
+        """The reason for the end, in words."""
+        return ENDS[self.stop]
+
+    def outcome(self, prop: Property) -> str:
+        """The outcome of one property, in a few words."""
+        discovery = self.found.get(prop.name)
+        if prop.kind is Kind.SOMETIMES:
+            return f"witnessed at depth {discovery.depth}" if discovery else "never witnessed"
+        if prop.kind.is_liveness:
+            if prop.name not in self.liveness:
+                return "not judged"
+            return ("NOT RECOVERABLE" if prop.kind is Kind.RECOVERABLE else "VIOLATED") if discovery else "holds"
+        if discovery:
+            return f"{'VIOLATED' if prop.kind is Kind.ALWAYS else 'DEADLOCK'} at depth {discovery.depth}"
+        return "holds" if self.exhausted else "no violation seen"
+
+    def _repr_html_(self) -> str:
+        """The counts and the outcome of each property, as HTML for a notebook."""
+        figures = f"{self.states:,} states, {self.transitions:,} transitions, depth {self.depth}, {self.seconds:.2f} s"
+        parts = [paragraph(f"{self.model.name}:", f"{self.end}; {self.sampled or figures}")]
+        parts += [paragraph("reduction:", self.reduction)] if self.reduction else []
+        parts += [
+            paragraph(f"{prop.name}, {self.outcome(prop)}:", _finding(self.found[prop.name]))
+            for prop in self.model.properties
+            if prop.name in self.found
+        ]
+        properties = [self._property_row(prop) for prop in self.model.properties]
+        actions = [(name, f"{count.fired:,}", f"{count.new:,}") for name, count in sorted(self.coverage.items())]
+        depths = [(str(depth), f"{states:,}") for depth, states in enumerate(self.levels)]
+        heads = ("property", "kind", "outcome", "examined", "premise held"), ("action", "fired", "new states")
+        parts += [table(heads[0], properties)] if properties else []
+        parts += [table(heads[1], actions)] if actions else []
+        parts += [folded("states at each depth", table(("depth", "new states"), depths))] if depths else []
+        return document(*parts)
+
+    def _property_row(self, prop: Property) -> tuple[str, ...]:
+        count = None if prop.kind.is_liveness else self.evaluations.get(prop.name)
+        figures = ("", "") if count is None else (f"{count.states:,}", f"{count.premise:,}")
+        return prop.name, prop.kind.value, self.outcome(prop), *figures
+
     def iter_states(self) -> Iterator[StateRecord]:
         """Each distinct state that the search has seen, with its depth, in the order of the depths.
 
@@ -301,6 +356,12 @@ class Exploration(SearchCounts):
         It is a union bound over all pairs; zero for an engine that stores states whole.
         """
         return 0.0 if self.engine == "plain" else min(1.0, self.states * (self.states - 1) / 2.0**65)
+
+
+def _finding(discovery: Discovery) -> str:
+    """The clause of a finding, and the values behind it."""
+    values = ", ".join(f"{name} = {show(to_json(value))}" for name, value in discovery.finding.values)
+    return f"{discovery.finding.clause} ({values})" if values else discovery.finding.clause
 
 
 def disagreements(one: Exploration, other: Exploration) -> list[str]:

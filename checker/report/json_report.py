@@ -19,7 +19,6 @@ from typing import Any
 from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration
 from checker.job import Job
-from checker.report.text import outcome
 from checker.report.verdict import Judgement, RunOutcome, fairness, gravest, location_of, may_be_idle
 from checker.traces.itf import to_itf
 from checker.traces.trace import values_of
@@ -72,7 +71,7 @@ def _property(job: Job | None, exploration: Exploration, prop: Property) -> dict
         "name": prop.name,
         "kind": prop.kind.value,
         "meaning": prop.meaning,
-        "outcome": outcome(exploration, prop),
+        "outcome": exploration.outcome(prop),
         "examined": 0 if count is None else count.states,
         "premise": 0 if count is None else count.premise,
         "allowed_silent": job is not None and may_be_idle(job, prop),

@@ -13,6 +13,7 @@ standard error; standard output has the report:
 
 - `explore` calls the object as often as it likes; the object limits the number of lines.
 - `close` removes the line from a terminal and ends the output.
+- In a notebook it is one line of the output, which is written again, and which `close` empties.
 - A closed stream ends the output, and the run continues.
 - Each line is made from the exploration in the call; the object has no state of the search.
 """
@@ -22,14 +23,14 @@ import time
 from collections.abc import Callable, Sequence
 from enum import Enum
 from types import TracebackType
-from typing import NamedTuple, NoReturn, Self, TextIO
+from typing import Any, NamedTuple, NoReturn, Self, TextIO
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from checker.engine.model import Kind, Property
-from checker.engine.result import COMPILING, Coverage, Exploration, Limits, Liveness, Stop
+from checker.engine.result import COMPILING, Coverage, Exploration, Limits, Liveness
 from checker.job import Job, Verdict
 from checker.report.verdict import Judgement, fairness, is_idle, may_be_idle, memory
 from spec.text import on_a_line
@@ -43,17 +44,6 @@ STYLES = {
     Verdict.INCOMPLETE: "bold yellow",
     Verdict.VACUOUS: "bold yellow",
     Verdict.PASSED: "bold green",
-}
-ENDS = {
-    Stop.EXHAUSTED: "space exhausted",
-    Stop.FOUND: "stopped at what was found, its level finished",
-    Stop.WITNESSED: "stopped when every witness was found",
-    Stop.DEPTH: "stopped at the depth given",
-    Stop.STATES: "stopped at the number of states given",
-    Stop.MEMORY: "stopped at the memory given",
-    Stop.TIME: "stopped at the time given",
-    Stop.WORK: "stopped at the work given",
-    Stop.INTERRUPTED: "interrupted",
 }
 
 
@@ -224,7 +214,7 @@ def _property(job: Job, exploration: Exploration, prop: Property) -> tuple[str, 
     examined = exploration.liveness.get(prop.name)
     if prop.kind.is_liveness:
         figures = "" if examined is None else _examined(prop, examined)
-    return prop.name, prop.kind.value, outcome(exploration, prop), figures
+    return prop.name, prop.kind.value, exploration.outcome(prop), figures
 
 
 def _examined(prop: Property, examined: Liveness) -> str:
@@ -236,20 +226,6 @@ def _examined(prop: Property, examined: Liveness) -> str:
 
 def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
-
-
-def outcome(exploration: Exploration, prop: Property) -> str:
-    """The outcome of one property, in a few words."""
-    discovery = exploration.found.get(prop.name)
-    if prop.kind is Kind.SOMETIMES:
-        return f"witnessed at depth {discovery.depth}" if discovery else "never witnessed"
-    if prop.kind.is_liveness:
-        if prop.name not in exploration.liveness:
-            return "not judged"
-        return ("NOT RECOVERABLE" if prop.kind is Kind.RECOVERABLE else "VIOLATED") if discovery else "holds"
-    if discovery:
-        return f"{'VIOLATED' if prop.kind is Kind.ALWAYS else 'DEADLOCK'} at depth {discovery.depth}"
-    return "holds" if exploration.exhausted else "no violation seen"
 
 
 def _premise(states: int, premise: int) -> str:
@@ -276,7 +252,7 @@ def _search(exploration: Exploration) -> list[Line]:
     e = exploration
     rate = f" ({e.states / e.seconds:,.0f} states/s)" if e.seconds > 0 else ""
     rows = [
-        ("end", ENDS[e.stop]),
+        ("end", e.end),
         ("states", f"{e.states:,}"),
         ("transitions", f"{e.transitions:,}"),
         ("depth", f"{e.depth}"),
@@ -340,6 +316,7 @@ class LeavableConsole(Console):
 
 EVERY = 5.0  # seconds between lines without a terminal
 OFTEN = 0.1  # seconds between changes of the line on a terminal
+OFTEN_IN_NOTEBOOK = 0.5  # each change is a message to the browser
 
 
 class Progress:
@@ -359,6 +336,7 @@ class Progress:
         self._shown = clock()
         self._live: Live | None = None
         self._closed = self._compiling = False
+        self._output: Any = None  # the line in a notebook
 
     def __call__(self, exploration: Exploration) -> None:
         """Show the progress of the search, unless the last line is too recent."""
@@ -370,7 +348,7 @@ class Progress:
     def update(self, line: Callable[[], str]) -> None:
         """Show a line, unless the last one is too recent; `line` is called only to show it."""
         now = self._clock()
-        wait = OFTEN if self._console.is_terminal else EVERY
+        wait = OFTEN if self._console.is_terminal else OFTEN_IN_NOTEBOOK if self._console.is_jupyter else EVERY
         if now - self._shown >= wait:
             self._shown = now
             self._show(line())
@@ -382,7 +360,9 @@ class Progress:
             self._show(COMPILING)
 
     def close(self) -> None:
-        """Remove the line from the terminal, and show no further lines."""
+        """Remove the line from the terminal or the notebook, and show no further lines."""
+        if self._output is not None and not self._closed:
+            self._rewrite("")
         self._closed = True
         if self._live is not None:
             self._live.stop()
@@ -404,7 +384,20 @@ class Progress:
         except BrokenPipeError:
             self._closed, self._live = True, None
 
+    def _rewrite(self, line: str) -> None:
+        """Show a line in a notebook, in the place of the last one."""
+        from IPython.display import display  # noqa: PLC0415 (a notebook has it)
+
+        content = {"text/plain": line}
+        if self._output is None:
+            self._output = display(content, raw=True, display_id=True)
+        else:
+            self._output.update(content, raw=True)
+
     def _print(self, text: Text) -> None:
+        if self._console.is_jupyter:
+            self._rewrite(text.plain)
+            return
         if not self._console.is_terminal:
             self._console.print(text, soft_wrap=True)
             return

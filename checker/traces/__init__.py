@@ -7,6 +7,7 @@ and `read_itf` read a saved trace, and `replay` runs it again. This package expl
 from checker.traces.itf import TraceFileError, read_itf, read_trace, to_itf
 from checker.traces.replay import ReplayError, ReplayResult, replay
 from checker.traces.sequence_diagrams import to_mermaid
+from checker.traces.svg import in_notebook
 from checker.traces.text import to_text
 from checker.traces.trace import Trace, TraceStep, Truth, trace_of, walk_of
 
@@ -26,3 +27,5 @@ __all__ = [
     "trace_of",
     "walk_of",
 ]
+
+Trace.drawn = in_notebook

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from checker.engine.values import show
+from checker.html_text import escaped
 from checker.job import Verdict
 from checker.traces.itf import for_page, to_itf
 from checker.traces.markdown import SIGNS
 from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, messages_of, short_pieces, turns
-from checker.traces.svg.layout import escaped
 from checker.traces.svg.picture import picture
 from checker.traces.trace import Trace, TraceStep, Truth
 

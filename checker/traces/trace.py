@@ -15,11 +15,14 @@ Rules of this module:
   successors has no loop.
 """
 
+from __future__ import annotations
+
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import ClassVar
 
 from msgspec.structs import replace as with_fields
 
@@ -83,6 +86,12 @@ class Trace:
     steps: tuple[TraceStep, ...]
     loop: int | None = None
     since: int | None = None
+    drawn: ClassVar[Callable[[Trace], str]]
+    """Draws a trace as HTML; `checker.traces` sets it, since a picture is a view of a trace."""
+
+    def _repr_html_(self) -> str:
+        """The picture, as HTML for a notebook."""
+        return self.drawn()
 
     @property
     def depth(self) -> int:

@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
+from checker.html_text import escaped
 from checker.traces.summary import Fate, MessageLife
 from checker.traces.svg.layout import (
     CHANNEL,
@@ -32,7 +33,6 @@ from checker.traces.svg.layout import (
     arrow_head,
     columns_in,
     cross,
-    escaped,
     line,
     polyline,
     shortened,

@@ -16,7 +16,6 @@ Rules of this module:
 - The sign of each truth value has a different shape.
 """
 
-import html
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,17 +24,13 @@ from math import hypot
 from rich.cells import cell_len
 
 from checker.engine.values import show
+from checker.html_text import escaped
 from checker.job import DiagramEvent
 from checker.traces.summary import MEANING, MessageLife, changes, is_marked, messages_of, turns
 from checker.traces.trace import Trace, TraceStep, Truth
 from spec.text import on_a_line
 
 MONO, SANS, BOLD = 0.61, 0.56, 0.65  # width of a column in ems
-
-
-def escaped(text: str) -> str:
-    """Text on one line, escaped for the content of an element or for an attribute in quotes."""
-    return html.escape(on_a_line(text))
 
 
 def columns_in(width: float, size: float, ratio: float) -> int:

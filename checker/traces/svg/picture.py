@@ -16,6 +16,7 @@ from importlib.resources import files
 
 from rich.cells import cell_len
 
+from checker.html_text import escaped
 from checker.job import Verdict
 from checker.traces.summary import NOT_SHOWN, about, claim, finding
 from checker.traces.svg.arrows import Arrows, band_drawn
@@ -37,7 +38,6 @@ from checker.traces.svg.layout import (
     arrow_head,
     box,
     columns_in,
-    escaped,
     legend,
     line,
     shortened,
