@@ -18,20 +18,21 @@ TITLES = {
     "election": "election, {} servers",
     "two_phase_commit": "two-phase commit, {} managers",
     "paxos": "Paxos, 3 servers, {} clients",
+    "zab_tla": "Zab.tla, {}",
 }
-PAXOS_STATES = {2: 16_668}
+PAXOS_STATES: dict[int | str, int] = {2: 16_668}
 """The distinct states by stateright's own tests."""
 
 
-def known_states(example: str, size: int) -> int | None:
+def known_states(example: str, size: int | str) -> int | None:
     """The distinct states of a model, from a source independent of all tools here; None if there is none.
 
     Two-phase commit has 4**n states before the decision (a manager is working, has refused, has prepared, or has been
     heard as well), 6**n after an abort (each of the last two may have obeyed), and 2**n after a commit.
     """
-    if example == "two_phase_commit":
+    if example == "two_phase_commit" and isinstance(size, int):
         return int(4**size + 6**size + 2**size)
-    if example == "election":
+    if example == "election" and isinstance(size, int):
         return SIZES[size].states if size in SIZES else None
     return PAXOS_STATES.get(size)
 
@@ -57,7 +58,7 @@ class SearchFigures:
         return self.peak_bytes / self.states
 
 
-def check_states(example: str, size: int, searches: Iterable[SearchFigures]) -> None:
+def check_states(example: str, size: int | str, searches: Iterable[SearchFigures]) -> None:
     """Raise WrongCount unless all searches of a model found the same states, and the known number of them."""
     expected = known_states(example, size)
     for search in searches:
@@ -68,10 +69,13 @@ def check_states(example: str, size: int, searches: Iterable[SearchFigures]) -> 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A model of one size, searched by both. Raises WrongCount if the counts of states differ."""
+    """A model of one size, or of one instance in words, searched by both.
+
+    Raises WrongCount if the counts of states differ.
+    """
 
     example: str
-    size: int
+    size: int | str
     theirs: SearchFigures
     ours: SearchFigures
 
@@ -94,13 +98,13 @@ def searched(tool: str, command: list[str]) -> SearchFigures:
     return SearchFigures(tool, figures["states"], figures["transitions"], figures["seconds"], peak)
 
 
-def search_ours(model: str, size: int, threads: int) -> SearchFigures:
+def search_ours(model: str, size: int | str, threads: int, *more: str) -> SearchFigures:
     """Search a model of `benchmarks.search_alone`. Raises ToolFailed."""
-    return searched(QUORATE, search_command(model, size, threads))
+    return searched(QUORATE, search_command(model, size, threads, *more))
 
 
 def in_turns(
-    example: str, size: int, runs: int, theirs: Callable[[], SearchFigures], ours: Callable[[], SearchFigures]
+    example: str, size: int | str, runs: int, theirs: Callable[[], SearchFigures], ours: Callable[[], SearchFigures]
 ) -> Comparison:
     """Search a model with both tools in turns, so that both meet the same load; the fastest run of each counts."""
     searches = [(theirs(), ours()) for _ in range(runs)]

@@ -72,7 +72,7 @@ def search(model: str, servers: int, workers: int, name: str) -> Row:
     )
 
 
-def search_command(model: str, size: int, workers: int, *more: str) -> list[str]:
+def search_command(model: str, size: int | str, workers: int, *more: str) -> list[str]:
     """The command line of a search of a model of `benchmarks.search_alone`."""
     return [sys.executable, "-m", "benchmarks.search_alone", model, str(size), str(workers), *more]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.tlc.official import Instance
+from benchmarks.tlc.zab import model as official_zab
 from checker.engine import Finding, Kind, Model, Property, Read
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
 from checker.models.small_election import FOLLOWING, LEADING, election
@@ -82,16 +84,21 @@ MODELS: dict[str, Callable[[int], Model]] = {
 }
 
 
-def main(model_name: str, servers: int, workers: int, kind: str = "in full") -> None:
+def model_of(name: str, size: str) -> Model:
+    """A model by its name and its size, which for `zab_tla` is an instance."""
+    return official_zab(*Instance.of(size)) if name == "zab_tla" else MODELS[name](required_integer(size))
+
+
+def main(model_name: str, size: str, workers: int, kind: str = "in full") -> None:
     """Compile on a small model, then search; raises SystemExit if the space was not exhausted."""
     began = time.monotonic()
-    from benchmarks.search_alone import MODELS  # noqa: PLC0415 (loading is part of what goes before the search)
+    from benchmarks.search_alone import model_of  # noqa: PLC0415 (loading is part of what goes before the search)
     from checker.engine.search import BREADTH_FIRST, explore  # noqa: PLC0415
     from checker.engine.symmetric_search import SYMMETRIC  # noqa: PLC0415
 
     frontier = SYMMETRIC if kind == "symmetric" else BREADTH_FIRST
-    explore(MODELS[model_name](2), frontier=frontier, workers=workers)
-    model = MODELS[model_name](servers)
+    explore(model_of(model_name, "2"), frontier=frontier, workers=workers)
+    model = model_of(model_name, size)
     setup_seconds, processor = time.monotonic() - began, time.process_time()
     baseline = psutil.Process().memory_info().rss
     result = explore(model, frontier=frontier, workers=workers)
@@ -115,4 +122,4 @@ def main(model_name: str, servers: int, workers: int, kind: str = "in full") -> 
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], required_integer(sys.argv[2]), required_integer(sys.argv[3]), *sys.argv[4:])
+    main(sys.argv[1], sys.argv[2], required_integer(sys.argv[3]), *sys.argv[4:])

@@ -80,7 +80,7 @@ class _Tlc:
         return tlc.start(self._jar)
 
     def search(self, example: str, size: int) -> SearchFigures:
-        return tlc.search(self._jar, self.empty, example, size)
+        return tlc.search(self._jar, self.empty, tlc.bundled(example, size))
 
 
 def all_tools(jar: Path | None) -> list[Tool]:
