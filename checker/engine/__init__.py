@@ -12,6 +12,7 @@ from checker.engine.discovery import Discovery, Step
 from checker.engine.model import (
     TRIVIAL,
     Actor,
+    Channel,
     Column,
     Finding,
     Kind,
@@ -34,6 +35,7 @@ from checker.engine.steps import StepProperty
 __all__ = [
     "TRIVIAL",
     "Actor",
+    "Channel",
     "Column",
     "Discovery",
     "Exploration",

@@ -42,7 +42,7 @@ projection of each (`Read("server 1", is_running)`) only once for each combinati
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from reprlib import Repr
@@ -75,11 +75,39 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Channel:
+    """The declaration that a column holds messages under way, so that traces show them as arrows.
+
+    `sender` and `receiver` are names of columns, or functions of a message that return one. A message that a move takes
+    out of the column is received, unless the action of the move is a fault or in `lost_by`: it is then lost. The column
+    has a tuple with the oldest message first, a frozenset, or a `checker.kit.Bag`.
+
+        Column("mail", frozenset(), Channel("clerk", attrgetter("receiver"), lost_by=("shred",)))
+    """
+
+    sender: str | Callable[[Any], str]
+    receiver: str | Callable[[Any], str]
+    lost_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Column:
-    """A component of the global state, with its initial value."""
+    """A component of the global state, with its initial value; `channel` declares that it holds messages."""
 
     name: str
     initial: Any
+    channel: Channel | None = None
+
+    def check_channel(self, names: Container[str]) -> None:
+        """Raises ModelError for a channel of another form, or of a process that is no column among these."""
+        if self.channel is None:
+            return
+        if isinstance(self.channel.lost_by, str):
+            right = f"write a tuple, as in ({self.channel.lost_by!r},)"
+            raise ModelError(f"the channel {self.name!r} declares lost_by={self.channel.lost_by!r}; {right}")
+        for end in (self.channel.sender, self.channel.receiver):
+            if not callable(end) and end not in names:
+                raise ModelError(f"the channel {self.name!r} names the process {end!r}, and no column has that name")
 
 
 class Renaming(NamedTuple):
@@ -287,6 +315,8 @@ class Model:
             object.__setattr__(self, "columns", columns)
             object.__setattr__(self, "actors", actors)
         object.__setattr__(self, "index", _numbered("column", [c.name for c in self.columns]))
+        for column in self.columns:
+            column.check_channel(self.index)
         object.__setattr__(self, "known", defaultdict(dict))
         object.__setattr__(self, "actor_index", _numbered("actor", [a.name for a in self.actors]))
         _numbered("property", [prop.name for prop in self.properties])

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from checker.engine import Actor, Column, ModelError, Move, Outcome, Read, Rule, Send
+from checker.engine import Actor, Channel, Column, ModelError, Move, Outcome, Read, Rule, Send
 from checker.engine.contract import described, same_types
 from checker.kit.actions import FaultAction, has_left, spend
 
@@ -198,7 +198,7 @@ def channel_actor(network: Network, source: str, target: str) -> Actor:
 
 def channel_column(network: Network, source: str, target: str, messages: Iterable[Any] = ()) -> Column:
     """The column of a channel, with the messages that are under way at first."""
-    return Column(name_of(source, target), network.content(messages))
+    return Column(name_of(source, target), network.content(messages), Channel(source, target))
 
 
 def channel_rule(network: Network, source: str, target: str, *gates: Read) -> Rule:

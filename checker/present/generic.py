@@ -1,14 +1,15 @@
 """The default presenter, for a model without its own; and the messages in flight, which all presenters derive alike.
 
-Lanes are the columns without "->" in their names. The fields of a lane are those of the record in the column, or one
-field called `value`; a value with a method `lane_fields` gives its own. Columns with "->" are channels, shown only as
-messages sent, delivered, lost and removed. The messages are computed from the content of a channel before and after a
-step: a tuple, a frozenset or a Bag. A model with other channels (with acknowledgements, links) should bring its own
-presenter. Rules of messages in flight:
+Channels are the columns with a declaration (`checker.engine.Channel`), and those named like "1->2". Each other column
+is a lane. The fields of a lane are those of the record in the column, or one field called `value`; a value with a
+method `lane_fields` gives its own. A channel is shown only as messages sent, delivered, lost and removed. The messages
+are computed from the content of a channel before and after a step: a tuple, a frozenset or a Bag. A model with other
+channels (with acknowledgements, links) should bring its own presenter. Rules of messages in flight:
 
 - A message that is there only after the step was sent. Equal messages are interchangeable, so they are counted.
-- A message that is there only before the step is lost if the action is a fault or the loss of a network. It is received
-  if the step has an operation for its receiver, or a rule that reads its receiver. Otherwise it is only removed.
+- A message that is there only before the step is lost if the action is a fault or the loss of a network, or if the
+  declaration says so. Any other message of a declared channel is received. Without a declaration it is received if the
+  step has an operation for its receiver, or a rule that reads its receiver, and otherwise it is only removed.
 - A delivery from a network that duplicates messages may leave the message where it is.
 - All messages of a channel that was replaced are lost, even if the new channel has equal ones.
 """
@@ -17,8 +18,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from checker.engine.contract import call, described
-from checker.engine.model import Model, Move, Row
+from checker.engine.contract import call, described, short
+from checker.engine.model import Column, Model, ModelError, Move, Row
 from checker.engine.semantics import by_rule, operations
 from checker.engine.values import brief, fields_of, show, to_json
 from checker.job import DiagramEvent, Json
@@ -33,12 +34,18 @@ class DefaultPresenter:
     """The presenter of any model, by the names of its columns. See `checker.job.Presenter`."""
 
     def __init__(self, model: Model) -> None:
-        names = [column.name for column in model.columns]
-        self._lanes = [(place, name) for place, name in enumerate(names) if ARROW not in name]
-        self._channels = [(place, name) for place, name in enumerate(names) if ARROW in name]
+        is_channel = [column.channel is not None or ARROW in column.name for column in model.columns]
+        places = [*enumerate(model.columns)]
+        self._lanes = [(place, column.name) for place, column in places if not is_channel[place]]
+        self._channels = [(place, column) for place, column in places if is_channel[place]]
         self._names = {name for _, name in self._lanes}
         self._model = model
         self._columns = {actor.name: {actor.name, *actor.columns} for actor in model.actors}
+        self._single = {actor.name: actor.columns[0] for actor in model.actors if len(actor.columns) == 1}
+        for _, column in self._channels:
+            if column.channel is not None and _waiting(column.initial) is None:
+                right = "a channel has a tuple, a frozenset or a Bag; or leave channel= out"
+                raise ModelError(f"the channel {column.name!r} has at first {short(column.initial)}; {right}")
 
     def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
         """One lane for each column that is not a channel."""
@@ -51,7 +58,7 @@ class DefaultPresenter:
         arguments = [to_json(argument) for argument in move.arguments]
         if len(arguments) >= 2 and all(show(argument) in self._names for argument in arguments[:2]):
             sender, receiver = map(show, arguments[:2])
-            if _goes(sender, receiver, move) and not _goes(receiver, sender, move):
+            if self._goes(sender, receiver, move) and not self._goes(receiver, sender, move):
                 arguments = [f"{sender}{ARROW}{receiver}", *arguments[2:]]
         return " ".join([move.action, *(brief(argument) for argument in arguments)])
 
@@ -59,34 +66,58 @@ class DefaultPresenter:
         """The messages that left the channels, the action if pictures mark it, the messages that entered them."""
         ends: list[DiagramEvent] = []
         entered: list[DiagramEvent] = []
-        for place, name in self._channels:
-            for kind, message in self._through(name, before, after, place, move):
-                (entered if kind == "send" else ends).append(_message(kind, name, message))
+        for place, column in self._channels:
+            for event in self._through(column, before, after, place, move):
+                (entered if event.kind == "send" else ends).append(event)
         return (*ends, *self._marks(move), *entered)
 
-    def _through(self, channel: str, before: Row, after: Row, place: int, move: Move) -> Iterator[tuple[str, Any]]:
+    def _goes(self, sender: str, receiver: str, move: Move) -> bool:
+        """Whether a move concerns a channel from a sender to a receiver, or is an arrival from it."""
+        channels = {column.name for _, column in self._channels if _pair_of(column) == (sender, receiver)}
+        channels.add(f"{sender}{ARROW}{receiver}")
+        return any(send.actor in channels or self._single.get(send.actor) in channels for send in move.sends) or any(
+            isinstance(operation, Arrival) and operation.source == sender for operation in _operations(move, receiver)
+        )
+
+    def _through(self, column: Column, before: Row, after: Row, place: int, move: Move) -> Iterator[DiagramEvent]:
         old, new = _waiting(before[place]), _waiting(after[place])
         if old is None or new is None:
             return
-        sender, _, receiver = channel.partition(ARROW)
         # A message may leave while an equal one enters, and the content then is as before.
-        operations = _taken(old, _operations(move, channel))
-        arrived, losses, sendings = changes(old, new, operations)
-        if not arrived:  # a message that arrives and stays
+        arrived, losses, sendings = changes(old, new, _taken(old, _operations(move, column.name)))
+        if not arrived and (pair := _pair_of(column)) is not None:  # a message that arrives and stays
             yield from (
-                ("deliver", operation.message)
-                for operation in _operations(move, receiver)
-                if isinstance(operation, Arrival) and operation.source == sender
+                _message("deliver", pair, operation.message)
+                for operation in _operations(move, pair[1])
+                if isinstance(operation, Arrival) and operation.source == pair[0]
             )
-        if arrived or losses:
-            kind = self._fate(receiver, before, move, after)
-            yield from ((kind, message) for message in (*arrived, *losses))
-        yield from (("send", message) for message in sendings)
+        for message in (*arrived, *losses):
+            pair = self._ends(column, message)
+            yield _message(self._fate(column, pair[1], before, move, after), pair, message)
+        yield from (_message("send", self._ends(column, message), message) for message in sendings)
 
-    def _fate(self, receiver: str, before: Row, move: Move, after: Row) -> str:
+    def _ends(self, column: Column, message: Any) -> tuple[str, str]:
+        """The sender and the receiver of a message. Raises ModelError for a name that is no column."""
+        if (pair := _pair_of(column)) is not None:
+            return pair
+        assert column.channel is not None
+        names = [
+            call(f"the {end} of the channel {column.name!r}", name, message) if callable(name) else name
+            for end, name in (("sender", column.channel.sender), ("receiver", column.channel.receiver))
+        ]
+        for name in names:
+            if name not in self._names:
+                right = f"the columns that are no channel are {', '.join(sorted(self._names))}"
+                raise ModelError(f"the channel {column.name!r} has {short(message)} of the process {name!r}; {right}")
+        return names[0], names[1]
+
+    def _fate(self, column: Column, receiver: str, before: Row, move: Move, after: Row) -> str:
         """The kind of a removal from a channel to a receiver. See the rules of this module."""
-        if move.action == LOSE or is_fault(move.action):
+        declared = column.channel
+        if move.action == LOSE or is_fault(move.action) or (declared is not None and move.action in declared.lost_by):
             return "lost"
+        if declared is not None:
+            return "deliver"
         carried_out = operations(self._model, before, move)
         if any(receiver in self._columns.get(send.actor, ()) for send in carried_out):
             return "deliver"
@@ -123,17 +154,18 @@ def _operations(move: Move, actor: str) -> list[Any]:
     return [send.operation for send in move.sends if send.actor == actor]
 
 
-def _message(kind: str, channel: str, message: Any) -> DiagramEvent:
-    sender, _, receiver = channel.partition(ARROW)
-    lane, peer = (receiver, sender) if kind == "deliver" else (sender, receiver)
+def _pair_of(column: Column) -> tuple[str, str] | None:
+    """The sender and the receiver of all messages of a channel; None if each message has its own."""
+    if column.channel is None:
+        sender, _, receiver = column.name.partition(ARROW)
+        return sender, receiver
+    ends = column.channel.sender, column.channel.receiver
+    return None if callable(ends[0]) or callable(ends[1]) else (ends[0], ends[1])
+
+
+def _message(kind: str, ends: tuple[str, str], message: Any) -> DiagramEvent:
+    lane, peer = reversed(ends) if kind == "deliver" else ends
     return DiagramEvent(kind, lane, show(to_json(message)), peer=peer)
-
-
-def _goes(sender: str, receiver: str, move: Move) -> bool:
-    """Whether a move concerns the channel from a sender to a receiver, or is an arrival from it."""
-    return bool(_operations(move, f"{sender}{ARROW}{receiver}")) or any(
-        isinstance(operation, Arrival) and operation.source == sender for operation in _operations(move, receiver)
-    )
 
 
 def _waiting(content: Any) -> tuple[Any, ...] | None:

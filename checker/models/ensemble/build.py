@@ -79,7 +79,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     initial = _after_history(_assemble(name, _before_faults(setup), (), facts, channel_rules), setup, _guide(setup))
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: FaultsOfServers(setup.budgets, late)}
-    start = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
+    start = tuple(replace(column, initial=values.get(column.name, column.initial)) for column in model.columns)
     groups = groups_of(setup, [column.name for column in start])
     symmetry = symmetry_of(setup, groups, rules(setup, groups)) if groups else None
     return Model(name, start, model.actors, model.rules, chosen, symmetry)
