@@ -14,6 +14,7 @@ from harness.reproduce.by_hand.servers import RECONFIG, Bench, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.session import Session
 from spec.quorum import Sid
+from spec.tree.replies import Code
 from spec.txn import epoch_of
 
 OLD_SIDE, NEW_SIDE = (1, 2), (3, 4, 5)
@@ -68,21 +69,28 @@ class Replacement(HandMadeRun):
         wait_logged(self.servers, (1, 3, 4, 5), ZXID)
 
     def write(self, sid: Sid, path: str, seconds: float) -> Iterable[str]:
-        """Write at a server as soon as it serves. Raises ServerError if it does not within some time."""
+        """Write at a server as soon as it serves. Raises ServerError if it does not within some time.
+
+        If the path exists, an attempt without a reply was committed, and a write of another path asks for a reply.
+        """
         deadline = time.monotonic() + seconds
+        name = path
         while True:
             try:
-                answer = self.servers.create(sid, path)
+                answer = self.servers.create(sid, name)
             except (ServerError, OSError) as error:
                 if time.monotonic() > deadline:
                     raise ServerError(f"server {sid} does not serve within {seconds:g} s") from error
                 time.sleep(0.1)
                 continue
+            if answer.err == Code.NODE_EXISTS and name == path:
+                name = f"{path}-again"
+                continue
             if answer.err:
-                raise ServerError(f"the write of {path} fails with {answer.err}")
-            self.acknowledge(path, sid)
+                raise ServerError(f"the write of {name} fails with {answer.err}")
+            self.acknowledge(name, sid)
             self.zxids[path] = answer.zxid
-            return [f"the write of {path} is acknowledged by server {sid}, {answer.zxid:#x}"]
+            return [f"the write of {name} is acknowledged by server {sid}, {answer.zxid:#x}"]
 
     def note_leaders(self) -> Iterable[str]:
         """Note the servers that lead now, and their epochs."""
