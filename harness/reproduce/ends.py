@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
+from checker.engine.model import Row
 from checker.models.ensemble.actions import ServerAction
 from harness.processes import ServerError
 from harness.reproduce.comparison import Comparison
@@ -128,7 +129,11 @@ def recover(schedule: Schedule, lab: Lab, result: Reproduction) -> None:
         threads.open()
     for sid in lab.sids:
         lab.stop_stall(sid)
-    _complete_plan(schedule, lab, len(result.steps))
+    row = schedule.steps[len(result.steps) - 1].after if result.steps else schedule.initial
+    for sid in lab.sids:
+        if schedule.leads_without_quorum(row, sid) and not schedule.serves(row, sid):
+            lab.kill(sid)  # it would wait for a quorum until initLimit, longer than an operator does
+    _complete_plan(schedule, lab, row)
     everyone = lambda: [serve for sid in lab.sids for serve in _serves(lab, sid)]  # noqa: E731
     wait_for(everyone, SECONDS_TO_RECOVER, "the ensemble does not recover")
     _let_settle(lab)
@@ -139,9 +144,8 @@ def recover(schedule: Schedule, lab: Lab, result: Reproduction) -> None:
             lab.recorder.looked(sid, [path for path in result.acknowledged if sid not in result.present[path]])
 
 
-def _complete_plan(schedule: Schedule, lab: Lab, executed: int) -> None:
+def _complete_plan(schedule: Schedule, lab: Lab, row: Row) -> None:
     """Start every stopped server with its last planned file, then restart each that runs with an earlier one."""
-    row = schedule.steps[executed - 1].after if executed else schedule.initial
     planned = {action.sid: action.file.view for action in schedule.setup.process_actions if action.file is not None}
     stopped = [sid for sid in lab.sids if not lab.alive(sid)]
     outdated = [sid for sid, view in planned.items() if schedule.server(row, sid).view != view]
