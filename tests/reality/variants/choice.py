@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from checker.scenario.ensemble import OracleRefinement
 from harness.reproduce.schedule import Schedule, ScheduledStep, schedule_of, with_losses
 from spec.election.messages import QuorumLost
 from spec.quorum import Sid
-from spec.releases import Release
+from spec.releases import Release, defects_of
 from spec.variants import Area, Variant, of_area
 from spec.zab.events import Receive
 from spec.zab.state import Append
@@ -40,7 +41,7 @@ FOLDER = next(path for path in bundled() if path.stem == "zookeeper-2845").paren
 STEPS = 15
 WALKS = 60  # from the first use of a variant on
 MORE = 4  # steps after a use that is late in a run
-MOST_OF_A_USE = 3  # runs that begin with one use
+MOST_OF_A_USE = 3  # runs that begin with one use, and are unlike one another
 MOST_STATES = 150_000  # of the search for a use
 MOST_ROWS = 40_000  # of a model, whose successors are kept
 TOGETHER = {
@@ -60,6 +61,10 @@ LOSE_QUORUM, CRASH = ServerAction.LOSE_QUORUM, ServerAction.CRASH
 
 class NoRunError(Exception):
     """A variant has no run that the driver can execute on a release; the message is the reason."""
+
+
+_CHOSEN: dict[tuple[object, ...], "list[ChosenRun] | NoRunError"] = {}
+"""What `choose` has found, by variant, defects and bounds: four releases have the same defects."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,16 @@ class Choice:
             runs = [run for run in (self._judged(self._continued(path, rng)) for _ in range(WALKS)) if run is not None]
             runs.sort(key=lambda run: (not run.shows, len(run.path)))
             kinds = list({run.kind: run for run in reversed(runs)}.values())[::-1]
-            yield from (self._settled(self._shortened(run)) for run in kinds[:MOST_OF_A_USE])
+            yield from islice(self._unlike(kinds), MOST_OF_A_USE)
+
+    def _unlike(self, runs: Iterable[ChosenRun]) -> Iterator[ChosenRun]:
+        """Each run at its shortest, unless it has become like an earlier one."""
+        kinds = set()
+        for run in runs:
+            shorter = self._settled(self._shortened(run))
+            if shorter.kind not in kinds:
+                kinds.add(shorter.kind)
+                yield shorter
 
     def _uses(self) -> Iterator[tuple[Step, ...]]:
         """The shortest paths to the first use of the variant, for each server and event that may use it."""
@@ -377,14 +391,30 @@ def _hears_a_quorum(schedule: Schedule, row: Row, leader: Sid, members: tuple[Si
 def choose(variant: Variant, release: Release, count: int, seed: int) -> list[ChosenRun]:
     """So many runs of a variant, unlike one another, the shortest first; those that show it before those that do not.
 
+    If there are too few, some have the same steps at other servers. Releases with the same defects have the same runs.
     Raises NoRunError.
     """
+    key = variant, frozenset(defects_of(release)), release.line >= WITH_LOCAL_SESSIONS, count, seed
+    if key not in _CHOSEN:
+        try:
+            _CHOSEN[key] = _chosen(variant, release, count, seed)
+        except NoRunError as reason:
+            _CHOSEN[key] = reason
+    chosen = _CHOSEN[key]
+    if isinstance(chosen, NoRunError):
+        raise chosen
+    return chosen
+
+
+def _chosen(variant: Variant, release: Release, count: int, seed: int) -> list[ChosenRun]:
     runs: dict[tuple[str, ...], ChosenRun] = {}
+    alike: dict[tuple[str, ...], ChosenRun] = {}
     reasons = Counter[str]()
     for number, (job, without) in enumerate(jobs_of(variant, release)):
         choice = Choice(job, without)
-        for run in choice.runs(random.Random(f"{seed} {variant.value} {release} {number}")):
-            runs.setdefault(run.kind, run)
+        for run in choice.runs(random.Random(f"{seed} {variant.value} {number}")):
+            if runs.setdefault(run.kind, run).captions != run.captions:
+                alike.setdefault(run.captions, run)
             if sum(bool(other.shows) for other in runs.values()) >= 2 * count:
                 break
         reasons += choice.reasons
@@ -394,4 +424,5 @@ def choose(variant: Variant, release: Release, count: int, seed: int) -> list[Ch
         raise NoRunError(
             reasons.most_common(1)[0][0] if reasons else f"no run of {STEPS} steps uses it without a violation"
         )
-    return sorted(runs.values(), key=lambda run: (not run.shows, len(run.path)))[:count]
+    first, then = (sorted(some.values(), key=lambda run: (not run.shows, len(run.path))) for some in (runs, alike))
+    return [*first, *then][:count]
