@@ -245,7 +245,7 @@ def _view(view: View) -> dict[str, Any]:
 
 def _rules(rules: ElectionRules | ZabRules) -> dict[str, Any]:
     fields = msgspec.structs.asdict(rules)
-    of_scenarios = ("zxids", "rollover")  # a node never changes these
+    of_scenarios = ("zxids", "rollover", "hears_observers")  # a node never changes these
     fields = {name: value for name, value in fields.items() if name not in of_scenarios}
     return {**fields, "variants": sorted(variant.value for variant in rules.variants)}
 

@@ -19,6 +19,8 @@ final class Corrections {
                     "b474589541c061530b131a55a932eb795a8b2f2789c4d31da730b1565e4924b2"), // 3.9.5
             QUORUM + "Leader", Set.of(
                     "13622151eadd92259f995ae4393d939986d5b608fbb2198456b79c59f5ba7e25"), // 3.9.5
+            QUORUM + "FastLeaderElection", Set.of(
+                    "3f2ad3fd1f11a784d9342e455d222dd04c45d0d0bf0f61bf0142aa55d3749c46"), // 3.9.5
             QUORUM + "QuorumPeerMain", Set.of(
                     "6c2723b5484aea32e6dc73b039636c127231e256cbb93ffb14096fba43677b8d"), // 3.9.5
             SERVER + "ZooKeeperServer", Set.of(
@@ -78,9 +80,9 @@ final class Corrections {
                     voters("waitForEpochAck(JL" + QUORUM + "StateSummary;)V"),
                     quorum("waitForEpochAck(JL" + QUORUM + "StateSummary;)V")),
             "promotion-stops-service", List.of(
-                    new Change(QUORUM + "Leader", "lead()V",
-                            Place.INSTEAD, 1, "LearnerHandler.synced()Z",
-                            QUORUM + "PromotionStopsService", "counts(" + HANDLER + LEADER + ")Z", 0)),
+                    new Change(QUORUM + "FastLeaderElection", "lookForLeader()L" + QUORUM + "Vote;",
+                            Place.INSTEAD, 1, "QuorumPeer$ServerState.ordinal()I",
+                            QUORUM + "PromotionStopsService", "kind(L" + QUORUM + "QuorumPeer$ServerState;)I")),
             "restore-undone", List.of(
                     new Change(SERVER + "ZooKeeperServer", "restoreFromSnapshot(Ljava/io/InputStream;)J",
                             Place.INSTEAD, 1, "ZooKeeperServer.setZKDatabase(L" + SERVER + "ZKDatabase;)V",

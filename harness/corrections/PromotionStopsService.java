@@ -1,10 +1,16 @@
 package org.apache.zookeeper.server.quorum;
 
-/** H: a leader that looks whether it has a quorum still counts only those learners that acknowledge proposals. */
+import org.apache.zookeeper.server.quorum.QuorumPeer.ServerState;
+
+/**
+ * H: a server that looks for a leader counts an observer that follows it as a follower.
+ *
+ * <p>Only notifications of voters come here ({@code validVoter}), so such an observer is to become a voter.
+ */
 final class PromotionStopsService {
     private PromotionStopsService() { }
 
-    static boolean counts(LearnerHandler handler, Leader leader) {
-        return handler.synced() && leader.isLearnerSynced(handler);
+    static int kind(ServerState state) {
+        return (state == ServerState.OBSERVING ? ServerState.FOLLOWING : state).ordinal();
     }
 }

@@ -1,8 +1,8 @@
 """The corrections that belong to a run: those of the defects that its model has, and the same model with them.
 
-The name of a correction is that of the variant. Two defects have no variant. Observers of ZooKeeper
+The name of a correction is that of the variant. Two defects have no variant, but a rule. Observers of ZooKeeper
 acknowledge NEWLEADER before the log (`ZabRules.observers_log_first`), which shows where a file makes one a voter. A
-`reconfig` that does the same can stop the service, and the model has no correction of that.
+`reconfig` that does the same can stop the service (`ElectionRules.hears_observers`).
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,8 @@ def corrected(setup: Setup) -> Setup:
     zab = setup.zab
     if zab is not None:
         zab = msgspec.structs.replace(zab, variants=zab.variants & variants, observers_log_first=True)
-    return replace(setup, variants=variants, zab=zab)
+    hears_observers = PROMOTION_STOPS_SERVICE in corrections_of(setup)
+    return replace(setup, variants=variants, zab=zab, hears_observers=hears_observers)
 
 
 def _of_promotions(setup: Setup, rules: ZabRules) -> Iterator[str]:

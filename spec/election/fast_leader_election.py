@@ -310,7 +310,7 @@ def _take_from_queue(
         case ServerState.FOLLOWING | ServerState.LEADING:
             return _hear_decided(peer, election, source, heard, rules)
         case ServerState.OBSERVING:
-            return election, ()
+            return _hear_decided(peer, election, source, heard, rules) if rules.hears_observers else (election, ())
 
 
 def _hear_looking(peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules) -> Progress:

@@ -67,16 +67,22 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def outcomes(
-    summaries: Iterable[Summary], cut: Iterable[Link] = (), late_votes: bool = True, connections: Iterable[Link] = ()
+    summaries: Iterable[Summary],
+    cut: Iterable[Link] = (),
+    late_votes: bool = True,
+    connections: Iterable[Link] = (),
+    hears_observers: bool = False,
 ) -> tuple[Outcome, ...]:
     """Every decision that is possible now, in a fixed order: elections first, then joins.
 
     `cut` contains the cut links; `connections` the links with an election connection that was made before, needed only
     where files differ in addresses. `late_votes` says whether a latecomer may hear the vote that elected the leader. It
     may not once leaders report the epoch that they have established (`EpochBegun`), because the two votes differ then.
-    Enumerates all subsets of the LOOKING servers, 2**n of them.
+    `hears_observers` is that of `ElectionRules`. Enumerates all subsets of the LOOKING servers, 2**n of them.
     """
-    world = _World({summary.sid: summary for summary in summaries}, frozenset(cut), frozenset(connections))
+    world = _World(
+        {summary.sid: summary for summary in summaries}, frozenset(cut), frozenset(connections), hears_observers
+    )
     results: list[Outcome] = []
     for leader in world.looking:
         results.extend(_elections(world, leader))
@@ -92,10 +98,20 @@ class _World:
     - `looking`: the servers in the state LOOKING.
     - `views`: the views of which each server needs a quorum. `voters`: the servers whose votes it counts.
     - `accepted`: the servers whose votes each server accepts now.
+    - `reporting`: the states whose notifications of a leader are read.
     """
 
-    def __init__(self, servers: Mapping[Sid, Summary], cut: frozenset[Link], connections: frozenset[Link]) -> None:
+    def __init__(
+        self,
+        servers: Mapping[Sid, Summary],
+        cut: frozenset[Link],
+        connections: frozenset[Link],
+        hears_observers: bool,
+    ) -> None:
         self.servers = dict(sorted(servers.items()))
+        self.reporting = {ServerState.FOLLOWING, ServerState.LEADING} | (
+            {ServerState.OBSERVING} if hears_observers else set()
+        )
         self.cut = cut
         self.connections = connections
         self.looking = [server for server in self.servers.values() if server.state is ServerState.LOOKING]
@@ -106,11 +122,11 @@ class _World:
         }
 
     def deciders(self, leader: Sid) -> dict[Sid, "_Decided"]:
-        """The servers that follow `leader`, or are it, and report this; notifications of observers are not read."""
+        """The servers that follow `leader`, or are it, and report this in a notification that is read."""
         return {
             server.sid: _Decided(server.vote, server.round, server.state is ServerState.LEADING)
             for server in self.servers.values()
-            if server.leader == leader and server.state in {ServerState.FOLLOWING, ServerState.LEADING}
+            if server.leader == leader and server.state in self.reporting
         }
 
     def _accepts(self, q: Summary, p: Sid) -> bool:

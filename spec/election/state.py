@@ -35,11 +35,15 @@ class ElectionRules(msgspec.Struct, frozen=True):
     - `variants`: the known defects to reproduce.
     - `outsiders`: whether a server may ever hear from a server that does not vote in its view. False saves
       the checker the vote that only such a server gets; hearing from one nevertheless raises ValueError.
+    - `hears_observers`: a server that looks counts an observer as a follower if it votes in the view seen last.
+      `FastLeaderElection.lookForLeader` ignores it, so a server may wait for the vote of an observer that is to become
+      a voter for as long as it observes (docs/findings/promotion-stops-service.md).
     """
 
     round_limit: int | None = None
     variants: frozenset[Variant] = frozenset()
     outsiders: bool = True
+    hears_observers: bool = False
 
     def allows_round(self, election_round: int) -> bool:
         """Whether an election may begin in this round."""

@@ -206,7 +206,7 @@ def _knocked(server: Server, knock: ConnectRequest, rules: ElectionRules, zab: Z
 def rules_of(setup: Setup, defects: frozenset[Variant] = frozenset()) -> ElectionRules:
     """The bounds and variants of the election of a server whose release has these defects."""
     rounds = None if setup.grain is Grain.ORACLE else setup.round_limit
-    return ElectionRules(rounds, setup.variants | defects, setup.outsiders)
+    return ElectionRules(rounds, setup.variants | defects, setup.outsiders, setup.hears_observers)
 
 
 def _without_rounds(server: Server) -> Server:

@@ -122,7 +122,8 @@ def _elect(setup: Setup, first: Sid, groups: Groups) -> Rule:
         links = {frozenset(link) for link in cut}
 
         def outcomes(summaries: Any, links: Any) -> tuple[oracle.Outcome, ...]:
-            return oracle.outcomes(summaries, links, not limited, map(frozenset, connected))
+            known = map(frozenset, connected)
+            return oracle.outcomes(summaries, links, not limited, known, setup.hears_observers)
 
         for outcome, learners in _in_every_order(outcomes, summaries, links, groups):
             new = outcome.leader in outcome.members

@@ -146,6 +146,7 @@ class Setup:
     clients_anywhere: bool = False  # clients write at any server that serves, not only at the leader
     discovery_in_one_step: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH are part of it
     reconfigurable: bool = False  # in journals: the configuration may change, although there is no plan
+    hears_observers: bool = False  # as `ElectionRules` has it
 
     def __post_init__(self) -> None:
         sids_ = {member.sid for member in self.members}
