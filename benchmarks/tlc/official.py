@@ -1,6 +1,6 @@
 """Apache's Zab.tla as a search for TLC: an instance, and the module and the configuration that choose it.
 
-The file belongs to ZooKeeper's repository and is no part of this project. `benchmarks.tlc.zab` is the same model for
+The file belongs to ZooKeeper's repository, and not to this project. `benchmarks.tlc.zab` is the same model for
 our search.
 """
 
@@ -25,7 +25,7 @@ GlobalPrimaryOrder PrimaryIntegrity
 
 
 class Instance(NamedTuple):
-    """The number of servers, and the constants `Parameters` in the order of the file; None is no limit."""
+    """The number of servers, and the constants `Parameters` in the order of the file; None: unlimited."""
 
     servers: int = 3
     timeouts: int = 1
@@ -35,7 +35,7 @@ class Instance(NamedTuple):
 
     @staticmethod
     def of(text: str) -> "Instance":
-        """An instance from a text such as "3,1,2,-,0"; what is left out is as in "3,1,1,-,0". Raises ValueError."""
+        """An instance from a text such as "3,1,2,-,0"; absent numbers are those of "3,1,1,-,0". Raises ValueError."""
         first = Instance()
         words = [*text.split(","), *str(first).split(",")[text.count(",") + 1 :]]
         if len(words) != len(first):

@@ -2,20 +2,20 @@
 
     quorate run "benchmarks/tlc/zab.py:model(3, 1, 1)" --reduce symmetric
 
-The arguments are the number of servers and the constants `Parameters` in the order of the file: MaxTimeoutFailures,
-MaxTransactionNum, MaxEpoch (None: no limit) and MaxRestarts. Actions and properties have the names of the file. The
-column `pc` is the last action with its servers, as in the variable `recorder`; it multiplies the states.
+The arguments are the number of servers, MaxTimeoutFailures, MaxTransactionNum, MaxEpoch (None: unlimited) and
+MaxRestarts, in the order of the constant `Parameters`. Actions and properties have the names of the file. The column
+`pc` is the last action with its servers, as in the variable `recorder`; it multiplies the states.
 
-- A state has the variables of the file, so that distinct states are equal in number. The variables of a leader are in a
-  column of their own, since they stay when it leads no more, and a follower does not read them.
-- TLC generates a successor for each true part of a disjunction. An ACK has two such places: see `Heard.second`.
+- A state has the variables of the file, so that the numbers of distinct states are equal. The variables of a leader
+  have a separate column. They stay when the server leads no longer, and a follower does not read them.
+- TLC generates a successor for each true part of a disjunction. An ACK has two such disjunctions: see `Heard.second`.
 - A follower has a leader if and only if it is a learner of that leader, which leads. So a time-out depends on the
   follower alone.
-- `LocalPrimaryOrder` demands the order of *all* pairs of transactions of a primary. The file demands it of *some* pair,
-  and a transaction paired with itself will do, so that its formula is true in every state.
+- `LocalPrimaryOrder` demands the order of *all* pairs of transactions of a primary. The file demands it of *some* pair.
+  A transaction paired with itself suffices, so that the formula of the file is true in every state.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations, pairwise, product
 from typing import Any, TypeAlias
@@ -24,18 +24,18 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import TRIVIAL, Actor, Column, Finding, Model, Move, Outcome, Property, Read, Rule, Send
-from checker.engine.model import Trivial
 from checker.kit import interchangeable
 
 LOOKING, FOLLOWING, LEADING = "LOOKING", "FOLLOWING", "LEADING"
 ELECTION, DISCOVERY, SYNCHRONIZATION, BROADCAST = "ELECTION", "DISCOVERY", "SYNCHRONIZATION", "BROADCAST"
 TO_LEADER = frozenset({"CEPOCH", "ACKEPOCH", "ACKLD", "ACK"})
-TAKE, CLEAR = "take", "clear"  # the operations of a channel, besides a message to append
-LEAD, FOLLOW, STOP, RESTART, PROPOSE = "lead", "follow", "stop", "restart", "propose"
+TAKE, CLEAR = "take", "clear"  # operations of a channel; any other operation is a message to append
+LEAD, FOLLOW, STOP, RESTART, PROPOSE = "lead", "follow", "stop", "restart", "propose"  # operations of a server, and
+JOIN, LOSE, FORGET, APPEND = "join", "lose", "forget", "append"  # those with an argument
 CONNECT = "ConnectAndFollowerSendCEPOCH"
 
+Sends: TypeAlias = tuple[Send, ...]
 Zxid: TypeAlias = tuple[int, int]
-Answer: TypeAlias = Finding | Trivial | None
 NO_ZXID = (0, 0)
 
 
@@ -58,7 +58,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """An entry of cepochRecv, ackeRecv or ackldRecv: what a server said to the leader, and if it is still connected."""
+    """An entry of cepochRecv, ackeRecv or ackldRecv: a server, its connection, and the content of its message."""
 
     sid: str
     connected: bool
@@ -87,7 +87,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class Lead(msgspec.Struct, frozen=True):
-    """The variables of a leader; they stay when it leads no more, but for its learners."""
+    """The variables of a leader. At the end of its leadership only the learners change."""
 
     learners: frozenset[str] = frozenset()
     cepochs: Peers = frozenset()
@@ -97,40 +97,11 @@ class Lead(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """A message arrives. `second` asks for another successor of an ACK, for the second true part of a disjunction."""
+    """The arrival of a message. `second` asks for the successor of an ACK by the second true part of a disjunction."""
 
     source: str
     message: Message
     second: bool = False
-
-
-class Join(msgspec.Struct, frozen=True):
-    """A follower connects with the leader, or the leader with it."""
-
-    name: str
-
-
-class Lost(msgspec.Struct, frozen=True):
-    """The leader loses a learner, and stops if the others are no quorum."""
-
-    name: str
-
-
-class Left(msgspec.Struct, frozen=True):
-    """A learner leaves; the leader goes on."""
-
-    name: str
-
-
-class Request(msgspec.Struct, frozen=True):
-    """A client's request to a server; `length` is that of the longest history after it."""
-
-    name: str
-    length: int
-
-
-class Append(msgspec.Struct, frozen=True):
-    value: int
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -138,10 +109,6 @@ class Proposal(msgspec.Struct, frozen=True):
     epoch: int
     zxid: Zxid
     data: int
-
-
-Sends: TypeAlias = tuple[Send, ...]
-Led: TypeAlias = tuple[Server, Lead, Sends]
 
 
 def last_zxid(history: History) -> Zxid:
@@ -164,8 +131,8 @@ def without(peers: Peers, sid: str) -> Peers:
     return frozenset(replace(peer, connected=False) if peer.sid == sid else peer for peer in peers)
 
 
-def newness(peer: Peer) -> tuple[Any, ...]:
-    """The order of MoreResentOrEqual; of peers that are equal there, the one of equal content is as good."""
+def recency(peer: Peer) -> tuple[Any, ...]:
+    """The order of MoreResentOrEqual, and an order of histories that are equal there."""
     return (peer.epoch, last_zxid(peer.history), *((txn.zxid, txn.value, txn.epoch) for txn in peer.history))
 
 
@@ -174,7 +141,7 @@ def pc(action: str, *names: str) -> Send:
 
 
 def flagged(flag: str, condition: bool = True) -> Sends:
-    """A condition of violatedInvariants."""
+    """Sets a member of violatedInvariants."""
     return (Send("flags", flag),) if condition else ()
 
 
@@ -226,24 +193,24 @@ class Steps:
                 moves.append(Move(action, (name,), (Send(lead, PROPOSE), pc(action, name))))
         elif server.leader is None:
             ended = (Send(name, STOP), *self.clear(name))
-            moves.append(Move(CONNECT, (name,), (Send("oracle", Join(name)),)))
+            moves.append(Move(CONNECT, (name,), (Send("oracle", (JOIN, name)),)))
         else:
-            ended = (Send(f"{server.leader}->lead", Lost(name)),)
+            ended = (Send(f"{server.leader}->lead", (LOSE, name)),)
             names = (server.leader, name)
             moves.append(Move("Timeout", names, (Send("failures", "timeout"), *ended, pc("Timeout", *names))))
         restart = (Send("failures", RESTART), *ended, Send(name, RESTART), pc("Restart", name))
         return [*moves, Move("Restart", (name,), restart)]
 
-    # A server without the variables of a leader
+    # Operations on a server alone
 
     def step(self, values: tuple[Any, ...], operation: Any) -> Outcome:
         server: Server = values[0]
         match operation:
             case Heard():
                 return self.hear_leader(server, operation.source, operation.message)
-            case Join(leader):
+            case ("join", leader):
                 return Outcome((replace(server, leader=leader),), (self.to(leader, "CEPOCH", epoch=server.accepted),))
-            case Append(value):
+            case ("append", value):
                 epoch, counter = last_zxid(server.history)
                 zxid = (server.current, counter + 1 if epoch == server.current else 1)
                 txn = Txn(zxid, value, frozenset({self.name}), server.current)
@@ -274,7 +241,7 @@ class Steps:
         return Outcome((after,), (*sends, pc(f"FollowerProcess{message.kind}", self.name, source)))
 
     def leave(self, server: Server, leader: str) -> tuple[Server, Sends]:
-        return stopped(server), (*self.clean(leader), Send(f"{leader}->lead", Left(self.name)))
+        return stopped(server), (*self.clean(leader), Send(f"{leader}->lead", (FORGET, self.name)))
 
     def accept(self, server: Server, leader: str, message: Message) -> tuple[Server, Sends]:
         if message.epoch < server.accepted:
@@ -306,7 +273,7 @@ class Steps:
             return server, flagged("commitInconsistent")
         return replace(server, committed=server.committed + 1, committed_zxid=message.zxid), ()
 
-    # A server with the variables of a leader
+    # Operations on a server and its variables of a leader
 
     def lead_step(self, values: tuple[Any, ...], operation: Any) -> Outcome | None:
         server: Server = values[0]
@@ -314,16 +281,16 @@ class Steps:
         match operation:
             case Heard():
                 return self.hear_learner(server, lead, operation)
-            case Join(follower):
+            case ("join", follower):
                 if server.state != LEADING or follower in lead.learners:
                     return None
                 lead = replace(lead, learners=lead.learners | {follower})
-                return Outcome((server, lead), (Send(follower, Join(self.name)),))
-            case Lost(learner):
+                return Outcome((server, lead), (Send(follower, (JOIN, self.name)),))
+            case ("lose", learner):
                 if not self.is_quorum(lead.learners - {learner}):
                     return self.shut_down(server, lead)
                 return Outcome((server, self.removed(lead, learner)), (Send(learner, STOP), *self.clean(learner)))
-            case Left(learner):
+            case ("forget", learner):
                 return Outcome((server, self.removed(lead, learner)))
             case "lead":
                 cepoch = Peer(self.name, True, server.accepted)
@@ -364,78 +331,78 @@ class Steps:
         source, message = heard.source, heard.message
         if server.state != LEADING or source not in lead.learners:
             return None if heard.second else Outcome((server, lead), flagged("messageIllegal"))
-        after: Led | None
         match message.kind:
             case "CEPOCH":
-                after = self.count_cepoch(server, lead, source, message)
+                outcome = self.count_cepoch(server, lead, Peer(source, True, message.epoch))
             case "ACKEPOCH":
-                after = self.count_ackepoch(server, lead, source, message)
+                outcome = self.count_ackepoch(server, lead, Peer(source, True, message.epoch, message.history))
             case "ACKLD":
-                after = self.count_ackld(server, lead, source, message)
+                outcome = self.count_ackld(server, lead, source, message.zxid)
             case _:
-                after = self.count_ack(server, lead, heard)
-        if after is None:
-            return None
-        server, lead, sends = after
-        return Outcome((server, lead), (*sends, pc(f"LeaderProcess{message.kind}", self.name, source)))
+                acked = self.count_ack(server, lead, source, message.zxid, heard.second)
+                if acked is None:
+                    return None
+                outcome = acked
+        return outcome._replace(sends=(*outcome.sends, pc(f"LeaderProcess{message.kind}", self.name, source)))
 
-    def count_cepoch(self, server: Server, lead: Lead, source: str, message: Message) -> Led:
-        after = replace(lead, cepochs=with_peer(lead.cepochs, Peer(source, True, message.epoch)))
-        flags = flagged("stateInconsistent", not self.is_heard(lead.cepochs) and server.phase != DISCOVERY)
+    def count_cepoch(self, server: Server, lead: Lead, peer: Peer) -> Outcome:
+        after = replace(lead, cepochs=with_peer(lead.cepochs, peer))
         sends: Sends = ()
         if self.is_heard(lead.cepochs):
-            sends = (self.to(source, "NEWEPOCH", epoch=server.accepted),)
+            sends = (self.to(peer.sid, "NEWEPOCH", epoch=server.accepted),)
         elif self.is_heard(after.cepochs):
-            server = replace(server, accepted=max(peer.epoch for peer in after.cepochs) + 1)
+            server = replace(server, accepted=max(entry.epoch for entry in after.cepochs) + 1)
             sends = self.broadcast(after, after.cepochs, "NEWEPOCH", epoch=server.accepted)
-        return server, after, (Send("epoch", server.accepted), *flags, *sends)
+        flags = flagged("stateInconsistent", not self.is_heard(lead.cepochs) and server.phase != DISCOVERY)
+        return Outcome((server, after), (Send("epoch", server.accepted), *flags, *sends))
 
-    def count_ackepoch(self, server: Server, lead: Lead, source: str, message: Message) -> Led:
-        after = replace(lead, ackes=with_peer(lead.ackes, Peer(source, True, message.epoch, message.history)))
+    def count_ackepoch(self, server: Server, lead: Lead, peer: Peer) -> Outcome:
+        after = replace(lead, ackes=with_peer(lead.ackes, peer))
         if self.is_heard(lead.ackes):
-            sent = self.to(source, "NEWLEADER", epoch=server.accepted, history=server.history)
-            return server, after, (sent, self.proposed(server.accepted, server.history))
+            answer = self.to(peer.sid, "NEWLEADER", epoch=server.accepted, history=server.history)
+            return Outcome((server, after), (answer, self.proposed(server.accepted, server.history)))
         flags = flagged("stateInconsistent", server.phase != DISCOVERY)
         if not self.is_heard(after.ackes):
-            return server, after, flags
-        chosen = max(after.ackes, key=newness).history
-        history = tuple(replace(txn, acks=frozenset({self.name})) for txn in chosen)
+            return Outcome((server, after), flags)
+        newest = max(after.ackes, key=recency).history
+        history = tuple(replace(txn, acks=frozenset({self.name})) for txn in newest)
         server = replace(server, current=server.accepted, history=history, phase=SYNCHRONIZATION)
         sends = self.broadcast(after, after.ackes, "NEWLEADER", epoch=server.accepted, history=history)
-        led = Send("leaders", (server.accepted, self.name))
-        return server, after, (*flags, led, *sends, self.proposed(server.accepted, history))
+        leader = Send("leaders", (server.accepted, self.name))
+        return Outcome((server, after), (*flags, leader, *sends, self.proposed(server.accepted, history)))
 
-    def count_ackld(self, server: Server, lead: Lead, source: str, message: Message) -> Led:
+    def count_ackld(self, server: Server, lead: Lead, source: str, zxid: Zxid) -> Outcome:
         after = replace(lead, acklds=with_peer(lead.acklds, Peer(source, True)))
-        new = (replace(txn, acks=txn.acks | {source}) if txn.zxid <= message.zxid else txn for txn in server.history)
-        zxid, server = last_zxid(server.history), replace(server, history=tuple(new))
+        history = (replace(txn, acks=txn.acks | {source}) if txn.zxid <= zxid else txn for txn in server.history)
+        server = replace(server, history=tuple(history))
         if self.is_heard(lead.acklds):
             flags = flagged("stateInconsistent", server.phase != BROADCAST)
-            return server, after, (*flags, self.to(source, "COMMITLD", zxid=server.committed_zxid))
+            answer = self.to(source, "COMMITLD", zxid=server.committed_zxid)
+            return Outcome((server, after), (*flags, answer))
         flags = flagged("stateInconsistent", server.phase != SYNCHRONIZATION)
         if not self.is_heard(after.acklds):
-            return server, after, flags
-        server = replace(server, committed=len(server.history), committed_zxid=zxid, phase=BROADCAST)
-        return server, after, (*flags, *self.broadcast(after, after.acklds, "COMMITLD", zxid=zxid))
+            return Outcome((server, after), flags)
+        last = last_zxid(server.history)
+        server = replace(server, committed=len(server.history), committed_zxid=last, phase=BROADCAST)
+        return Outcome((server, after), (*flags, *self.broadcast(after, after.acklds, "COMMITLD", zxid=last)))
 
-    def count_ack(self, server: Server, lead: Lead, heard: Heard) -> Led | None:
-        source, zxid = heard.source, heard.message.zxid
-        index = index_of(server.history, zxid)
+    def count_ack(self, server: Server, lead: Lead, source: str, zxid: Zxid, second: bool) -> Outcome | None:
+        index, length = index_of(server.history, zxid), len(server.history)
         acked = [place for place, txn in enumerate(server.history, 1) if source in txn.acks]
-        wrong = (not 1 <= index <= len(server.history), bool(acked) and acked[-1] + 1 != index)
+        wrong = (not 1 <= index <= length, bool(acked) and acked[-1] + 1 != index)
         if any(wrong):
-            return (server, lead, flagged("ackInconsistent")) if all(wrong) or not heard.second else None
+            return Outcome((server, lead), flagged("ackInconsistent")) if all(wrong) or not second else None
         txn = server.history[index - 1]
         txn = replace(txn, acks=txn.acks | {source})
-        counted = replace(server, history=(*server.history[: index - 1], txn, *server.history[index:]))
-        done = (server.committed >= len(server.history), zxid <= server.committed_zxid)
-        early = (server.committed < index - 1, not self.is_quorum(txn.acks))
-        reasons = done if any(done) else early
-        if heard.second or any(reasons):
-            return (counted, lead, ()) if all(reasons) or not heard.second else None
-        flags = flagged("commitInconsistent", server.committed + 1 != index)
-        counted = replace(counted, committed=index, committed_zxid=zxid)
-        return counted, lead, (*flags, *self.broadcast(lead, lead.acklds, "COMMIT", zxid=zxid))
+        committed = server.committed
+        after = replace(server, history=(*server.history[: index - 1], txn, *server.history[index:]))
+        settled = (committed >= length, zxid <= server.committed_zxid)
+        reasons = settled if any(settled) else (committed < index - 1, not self.is_quorum(txn.acks))
+        if second or any(reasons):
+            return Outcome((after, lead)) if all(reasons) or not second else None
+        after = replace(after, committed=index, committed_zxid=zxid)
+        flags = flagged("commitInconsistent", committed + 1 != index)
+        return Outcome((after, lead), (*flags, *self.broadcast(lead, lead.acklds, "COMMIT", zxid=zxid)))
 
 
 def channel(source: str, receiver: str) -> tuple[Actor, Rule]:
@@ -470,7 +437,7 @@ def request_rule(name: str, peers: tuple[str, ...]) -> Rule:
         return len(server.history) + 1 if server.state == LEADING and server.phase == BROADCAST else None
 
     def moves(*lengths: int) -> list[Move]:
-        request = Send("transactions", Request(name, max(lengths)))
+        request = Send("transactions", (name, max(lengths)))
         return [Move("LeaderProcessRequest", (name,), (request, pc("LeaderProcessRequest", name)))]
 
     reads = (Read(name, length_at_leader), *(Read(peer, length) for peer in peers))
@@ -486,24 +453,23 @@ def recorder(timeouts: int, transactions: int, epochs: int | None, restarts: int
             return None
         return Outcome(((failed + 1, restarted + (operation == RESTART)),))
 
-    def count_request(values: tuple[Any, ...], request: Request) -> Outcome | None:
+    def count_request(values: tuple[Any, ...], operation: tuple[str, int]) -> Outcome | None:
         longest, requests = values[0]
-        if longest >= transactions:
-            return None
-        return Outcome(((request.length, requests + 1),), (Send(request.name, Append(requests)),))
+        name, length = operation
+        return Outcome(((length, requests + 1),), (Send(name, (APPEND, requests)),)) if longest < transactions else None
 
     def count_epoch(values: tuple[Any, ...], accepted: int) -> Outcome | None:
         return None if epochs is not None and values[0] >= epochs else Outcome((max(values[0], accepted),))
 
-    def oracle(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+    def oracle(values: tuple[Any, ...], operation: tuple[str, str]) -> Outcome | None:
         leader: str | None = values[0]
-        if isinstance(operation, Join):
-            return Outcome((leader,), (Send(f"{leader}->lead", operation), pc(CONNECT, str(leader), operation.name)))
-        role, name = operation
-        if role == LEAD:
+        kind, name = operation
+        if kind == LEAD:
             return None if leader == name else Outcome((name,), (Send(f"{name}->lead", LEAD),))
         if leader is None:
             return None
+        if kind == JOIN:
+            return Outcome((leader,), (Send(f"{leader}->lead", operation), pc(CONNECT, leader, name)))
         return Outcome((leader,), (Send(f"{name}->lead", LEAD) if leader == name else Send(name, FOLLOW),))
 
     return (
@@ -541,105 +507,111 @@ def in_broadcast(server: Server) -> tuple[int, str | None, Delivered]:
     return (server.current if server.state == LEADING else 0, server.leader, delivered(server))
 
 
-def finding(holds: bool, clause: str, *values: Any) -> Finding | None:
-    return None if holds else Finding(clause, (("servers", values),))
+def orders(proposals: frozenset[Proposal]) -> list[tuple[Any, Any]]:
+    """The pairs of transactions that a primary broadcast in one epoch, in the order of their zxids."""
+    pairs = ((a, b) for a, b in product(proposals, repeat=2) if (a.source, a.epoch) == (b.source, b.epoch))
+    return [((a.zxid, a.data), (b.zxid, b.data)) for a, b in pairs if a.zxid < b.zxid]
+
+
+def keeps(log: Delivered, earlier: Any, later: Any) -> bool:
+    """Whether a log with the later transaction has the earlier one before it."""
+    return later not in log or (earlier, later) in combinations(log, 2)
+
+
+def long(*logs: Delivered) -> list[Delivered]:
+    return [log for log in logs if len(log) > 1]
+
+
+def invariant(
+    clause: str, holds: Callable[..., bool], premise: Callable[..., Any] = lambda *_: True
+) -> Callable[..., Any]:
+    """A check of a property that must hold where its premise holds."""
+
+    def check(*values: Any) -> Any:
+        if not premise(*values):
+            return TRIVIAL
+        return None if holds(*values) else Finding(clause, (("values", values),))
+
+    return check
 
 
 def properties(names: tuple[str, ...]) -> tuple[Property, ...]:
     """The invariants of the file."""
-
-    def should_not_be_triggered(flags: frozenset[str]) -> Answer:
-        return Finding("a condition should not be triggered", (("conditions", sorted(flags)),)) if flags else None
-
-    def leadership1(*epochs: int) -> Answer:
-        leaders = [epoch for epoch in epochs if epoch >= 0]
-        return finding(len(set(leaders)) == len(leaders), "two established leaders have one epoch", *epochs)
-
-    def leadership2(leaders: frozenset[tuple[int, str]]) -> Answer:
-        return finding(len({epoch for epoch, _ in leaders}) == len(leaders), "an epoch had two leaders", *leaders)
-
-    def prefix_consistency(*logs: Delivered) -> Answer:
-        alike = all(a[: len(b)] == b[: len(a)] for a, b in combinations(logs, 2))
-        return finding(alike, "two servers committed different transactions", *logs)
-
-    def integrity(proposals: frozenset[tuple[Zxid, int]], *logs: Delivered) -> Answer:
-        if not any(logs):
-            return TRIVIAL
-        return finding(all(proposals.issuperset(log) for log in logs), "no primary broadcast a transaction", *logs)
-
-    def agreement(*logs: Delivered) -> Answer:
-        pairs = [(a, b) for a, b in combinations(logs, 2) if a and b]
-        if not pairs:
-            return TRIVIAL
-        holds = all(set(a) <= set(b) or set(b) <= set(a) for a, b in pairs)
-        return finding(holds, "each of two followers delivered what the other did not", *logs)
-
-    def total_order(*logs: Delivered) -> Answer:
-        pairs = [(a, b) for a in logs for b in logs if len(a) >= 2 and len(b) >= 2]
-        if not pairs:
-            return TRIVIAL
-        holds = all(
-            later not in b or precedes(earlier, later, b) for a, b in pairs for earlier, later in combinations(a, 2)
-        )
-        return finding(holds, "two servers delivered two transactions in different orders", *logs)
-
-    def local_primary_order(proposals: frozenset[Proposal], *logs: Delivered) -> Answer:
-        orders = [
-            ((a.zxid, a.data), (b.zxid, b.data))
-            for a, b in product(proposals, repeat=2)
-            if (a.source, a.epoch) == (b.source, b.epoch) and a.zxid < b.zxid
-        ]
-        longer = [log for log in logs if len(log) >= 2]
-        if not orders or not longer:
-            return TRIVIAL
-        holds = all(later not in log or precedes(earlier, later, log) for log in longer for earlier, later in orders)
-        return finding(
-            holds, "a server delivered a transaction, and not before it an earlier one of its primary", *logs
-        )
-
-    def global_primary_order(*logs: Delivered) -> Answer:
-        if not any(len(log) >= 2 for log in logs):
-            return TRIVIAL
-        holds = all(a[0][0] <= b[0][0] for log in logs for a, b in pairwise(log))
-        return finding(holds, "a server delivered a transaction before one of an earlier epoch", *logs)
-
-    def primary_integrity(*servers: tuple[int, str | None, Delivered]) -> Answer:
-        by_name = dict(zip(names, servers, strict=True))
-        pairs = [(by_name[leader], log) for _, leader, log in servers if leader and log and by_name[leader][0]]
-        if not pairs:
-            return TRIVIAL
-        holds = all(txn[0][0] >= epoch or txn in server for (epoch, _, server), log in pairs for txn in log)
-        return finding(holds, "a leader lacks what its follower delivered in an earlier epoch", *servers)
-
-    def over(projection: Any) -> tuple[Read, ...]:
-        return tuple(Read(name, projection) for name in names)
-
-    def broadcast(proposals: frozenset[Proposal]) -> frozenset[tuple[Zxid, int]]:
-        return frozenset((proposal.zxid, proposal.data) for proposal in proposals)
-
-    return (
-        Property("ShouldNotBeTriggered", (Read("flags"),), should_not_be_triggered),
-        Property("Leadership1", over(established), leadership1),
-        Property("Leadership2", (Read("leaders"),), leadership2),
-        Property("PrefixConsistency", over(delivered), prefix_consistency),
-        Property("Integrity", (Read("proposals", broadcast), *over(delivered_by_follower)), integrity),
-        Property("Agreement", over(delivered_by_follower), agreement),
-        Property("TotalOrder", over(delivered), total_order),
-        Property("LocalPrimaryOrder", (Read("proposals"), *over(delivered)), local_primary_order),
-        Property("GlobalPrimaryOrder", over(delivered), global_primary_order),
-        Property("PrimaryIntegrity", over(in_broadcast), primary_integrity),
+    logs, followers, epochs, broadcast = (
+        tuple(Read(name, projection) for name in names)
+        for projection in (delivered, delivered_by_follower, established, in_broadcast)
     )
+    txns = Read("proposals", lambda proposals: frozenset((proposal.zxid, proposal.data) for proposal in proposals))
 
+    def followed(servers: tuple[Any, ...]) -> list[tuple[int, Delivered, Delivered]]:
+        """For each follower of a leader, both in BROADCAST: the leader's epoch and deliveries, and those of both."""
+        by_name = dict(zip(names, servers, strict=True))
+        pairs = [(by_name[leader], log) for _, leader, log in servers if leader and log]
+        return [(epoch, log_of_leader, log) for (epoch, _, log_of_leader), log in pairs if epoch]
 
-def precedes(earlier: tuple[Zxid, int], later: tuple[Zxid, int], log: Delivered) -> bool:
-    return earlier in log[: log.index(later)]
+    flags_are_unset = invariant("a condition of violatedInvariants is true", lambda flags: not flags)
+    one_leader = invariant(
+        "two established leaders have one epoch",
+        lambda *epochs: all(a != b or a < 0 for a, b in combinations(epochs, 2)),
+    )
+    one_leader_ever = invariant(
+        "an epoch had two leaders", lambda leaders: len({epoch for epoch, _ in leaders}) == len(leaders)
+    )
+    prefix = invariant(
+        "two servers committed different transactions",
+        lambda *logs: all(a[: len(b)] == b[: len(a)] for a, b in combinations(logs, 2)),
+    )
+    integrity = invariant(
+        "a follower delivered a transaction that no primary broadcast",
+        lambda txns, *logs: all(txns.issuperset(log) for log in logs),
+        lambda _, *logs: any(logs),
+    )
+    agreement = invariant(
+        "each of two followers delivered a transaction that the other did not deliver",
+        lambda *logs: all({*a} <= {*b} or {*b} <= {*a} for a, b in combinations(logs, 2)),
+        lambda *logs: sum(map(bool, logs)) > 1,
+    )
+    total_order = invariant(
+        "two servers delivered two transactions in different orders",
+        lambda *logs: all(keeps(b, *pair) for a, b in product(long(*logs), repeat=2) for pair in combinations(a, 2)),
+        long,
+    )
+    local_order = invariant(
+        "a server delivered a transaction without, before it, an earlier one of the same primary",
+        lambda proposals, *logs: all(keeps(log, *pair) for log in long(*logs) for pair in orders(proposals)),
+        lambda proposals, *logs: long(*logs) and orders(proposals),
+    )
+    global_order = invariant(
+        "a server delivered a transaction before one of an earlier epoch",
+        lambda *logs: all(a[0][0] <= b[0][0] for log in logs for a, b in pairwise(log)),
+        long,
+    )
+    primary_integrity = invariant(
+        "a leader lacks a transaction of an earlier epoch that its follower delivered",
+        lambda *servers: all(
+            txn[0][0] >= epoch or txn in log_of_leader for epoch, log_of_leader, log in followed(servers) for txn in log
+        ),
+        lambda *servers: followed(servers),
+    )
+    return (
+        Property("ShouldNotBeTriggered", (Read("flags"),), flags_are_unset),
+        Property("Leadership1", epochs, one_leader),
+        Property("Leadership2", (Read("leaders"),), one_leader_ever),
+        Property("PrefixConsistency", logs, prefix),
+        Property("Integrity", (txns, *followers), integrity),
+        Property("Agreement", followers, agreement),
+        Property("TotalOrder", logs, total_order),
+        Property("LocalPrimaryOrder", (Read("proposals"), *logs), local_order),
+        Property("GlobalPrimaryOrder", logs, global_order),
+        Property("PrimaryIntegrity", broadcast, primary_integrity),
+    )
 
 
 def model(
     servers: int = 3, timeouts: int = 1, transactions: int = 1, epochs: int | None = None, restarts: int = 0
 ) -> Model:
     names = tuple(f"s{number}" for number in range(1, servers + 1))
-    steps = [Steps(name, tuple(peer for peer in names if peer != name)) for name in names]
+    steps = {name: Steps(name, tuple(peer for peer in names if peer != name)) for name in names}
     links = [(source, receiver) for source in names for receiver in names if source != receiver]
     channels = [channel(*link) for link in links]
     firsts = {"failures": (0, 0), "transactions": (0, 0), "epoch": 0, "oracle": None, "pc": ("Init",)}
@@ -653,18 +625,18 @@ def model(
             *(Column(name, frozenset()) for name in ("proposals", "leaders", "flags")),
         ),
         actors=(
-            *(Actor(server.name, (server.name,), server.step) for server in steps),
+            *(Actor(name, (name,), functions.step) for name, functions in steps.items()),
             *(
-                Actor(f"{server.name}->lead", (server.name, f"{server.name}->lead"), server.lead_step)
-                for server in steps
+                Actor(f"{name}->lead", (name, f"{name}->lead"), functions.lead_step)
+                for name, functions in steps.items()
             ),
             *(actor for actor, _ in channels),
             *recorder(timeouts, transactions, epochs, restarts),
         ),
         rules=(
-            *(Rule(f"steps of {server.name}", (Read(server.name),), server.moves) for server in steps),
+            *(Rule(f"steps of {name}", (Read(name),), functions.moves) for name, functions in steps.items()),
             *(rule for _, rule in channels),
-            *(request_rule(server.name, server.peers) for server in steps),
+            *(request_rule(name, functions.peers) for name, functions in steps.items()),
         ),
         properties=properties(names),
     )
