@@ -83,7 +83,7 @@ class Server(msgspec.Struct, frozen=True):
         """The fields of a server in a trace."""
         log = " ".join(f"{txn.zxid[0]}.{txn.zxid[1]}" for txn in self.history)
         epochs = {"accepted": self.accepted, "current": self.current}
-        return {"state": self.state, "phase": self.phase, **epochs, "history": log, "committed": self.committed}
+        return {"state": self.state, "phase": self.phase, **epochs, "history": log or "empty", "committed": self.committed}
 
 
 class Lead(msgspec.Struct, frozen=True):
