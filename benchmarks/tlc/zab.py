@@ -81,9 +81,9 @@ class Server(msgspec.Struct, frozen=True):
 
     def lane_fields(self) -> dict[str, Any]:
         """The fields of a server in a trace."""
-        log = " ".join(f"{txn.zxid[0]}.{txn.zxid[1]}" for txn in self.history)
+        log = " ".join(f"{txn.zxid[0]}.{txn.zxid[1]}" for txn in self.history) or "empty"
         epochs = {"accepted": self.accepted, "current": self.current}
-        return {"state": self.state, "phase": self.phase, **epochs, "history": log or "empty", "committed": self.committed}
+        return {"state": self.state, "phase": self.phase, **epochs, "history": log, "committed": self.committed}
 
 
 class Lead(msgspec.Struct, frozen=True):
