@@ -207,6 +207,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m research.upstream", description="Run ZooKeeper's own tests without and with the corrections."
     )
     newest = MAVEN[-1]
+    parser.add_argument("name", nargs="*", help="the classes (default: all), such as server.quorum.LearnerTest")
     parser.add_argument("--release", default=newest, help=f"the release (default: {newest})")
     parser.add_argument("--seconds", type=between(1), default=300, help="the bound of a class (default: 300)")
     parser.add_argument("--minutes", type=between(1), default=120, help="no class begins later (default: 120)")
@@ -214,6 +215,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table into a page")
     add_keep(parser)
     options = parser.parse_args(arguments)
+    if unknown := [name for name in options.name if name not in CLASSES]:
+        return refused(f"no class of the program is called {unknown[0]!r}; write one such as {CLASSES[0]}", 2)
     if options.write is not None and not options.write.is_file():
         return refused(f"{options.write}: no such page; name one with a place for the table", 2)
     if reason := keep_mistake(options.keep) or real.available(options.release):
@@ -236,7 +239,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run_all(options: argparse.Namespace, folder: Path) -> None:
     deadline = time.monotonic() + 60 * options.minutes
     made = {(line.name, line.corrected) for line in lines_of(options.results, options.release)}
-    missing = [key for key in product(CLASSES, (False, True)) if key not in made]
+    missing = [key for key in product(options.name or CLASSES, (False, True)) if key not in made]
     if not missing:
         return
     suite = Suite(folder, options.release)
