@@ -33,8 +33,16 @@ if TYPE_CHECKING:
 FILES = "scenario files (YAML), or models in Python files: FILE.py:NAME or FILE.py:NAME(ARGUMENTS)"
 
 
+def _add_presenter(parser: argparse.ArgumentParser) -> None:
+    """Add `--presenter`, for models in Python files."""
+    parser.add_argument(
+        "--presenter", metavar="NAME", help="what shows the model: a part of its file with lanes, caption or diagram"
+    )
+
+
 def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help=FILES)
+    _add_presenter(parser)
     add_exploration(parser)
 
 
@@ -42,7 +50,8 @@ def _run(options: argparse.Namespace) -> int:
     from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
     from checker.scenario import bundled  # noqa: PLC0415
 
-    requests = [load_request(path, options.variants, options.like) for path in options.files or bundled()]
+    paths = options.files or bundled()
+    requests = [load_request(path, options.variants, options.like, options.presenter) for path in paths]
     for request in requests:
         # Reports list every scenario. Without one, an error ends the command before the first run.
         if isinstance(request, InvalidScenario) and not wants_reports(options):
@@ -60,6 +69,7 @@ def _replay_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", type=Path, metavar="FILE.py:NAME", help="the model that the trace is of, whose code is run"
     )
+    _add_presenter(parser)
     add_format(parser, "how to show the trace (default: text)")
 
 
@@ -69,7 +79,7 @@ def _replay(options: argparse.Namespace) -> int:
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 
     trace = read_trace(read_trace_text(options.file), str(options.file))
-    replayed = replay(trace, job_of(trace.source, options.model))
+    replayed = replay(trace, job_of(trace.source, options.model, options.presenter))
     if options.format != "none":
         say(FORMATS[options.format].view(replayed.trace))
         say()
@@ -87,6 +97,7 @@ REPLAY = Command(_replay_options, _replay)
 
 def _explore_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help=f"{FILES}, or NAME.story.yaml")
+    _add_presenter(parser)
     add_defects(parser)
     parser.add_argument("--trace", type=Path, metavar="FILE", help="begin with a saved trace (ITF)")
     parser.add_argument(
@@ -104,7 +115,7 @@ def _explore(options: argparse.Namespace) -> int:
     if not options.files and options.trace is None:
         right = f"name a scenario ({called('list')}), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
-    opened = [load_any(path, options.variants, options.like) for path in options.files]
+    opened = [load_any(path, options.variants, options.like, options.presenter) for path in options.files]
     handlers = Handlers((job, _folder_of(path), story) for job, path, story in opened)
     if options.trace is not None:
         begun = handlers.begin_with(LoadRequest(str(options.trace), read_trace_text(options.trace)))
@@ -139,6 +150,7 @@ _OF_A_SWARM = (
 
 def _swarm_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a scenario (YAML), or a model: FILE.py:NAME")
+    _add_presenter(parser)
     group = parser.add_argument_group("the swarm")
     group.add_argument(
         "--seconds",
@@ -191,7 +203,7 @@ def _swarm_or_walk(options: argparse.Namespace) -> int:
     if options.plot is not None:
         check_available(options.plot)
         check_writable(options.plot)
-    request = load_request(options.file, options.variants, options.like)
+    request = load_request(options.file, options.variants, options.like, options.presenter)
     if isinstance(request, InvalidScenario):
         return refused(request.why, request.code)
     return _walk(request.job, options) if options.walk is not None else _swarm(request, options)
@@ -257,7 +269,8 @@ def _model_of(source: str, file: Path) -> Model:
     from checker.engine.model import ModelError  # noqa: PLC0415
 
     try:
-        return job_of(json.loads(source), file).model
+        content = json.loads(source)
+        return job_of(content, file, content.get("presenter")).model
     except SourceError as error:
         raise ModelError(str(error)) from None
 

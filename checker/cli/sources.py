@@ -39,15 +39,17 @@ class InvalidScenario:
 
 
 def load_request(
-    path: Path, variants: Iterable[Variant] = (), like: Release | None = None
+    path: Path, variants: Iterable[Variant] = (), like: Release | None = None, presenter: str | None = None
 ) -> RunRequest | InvalidScenario:
     """Load a scenario, or the shipped one of that name, with these variants and the defects of a release added.
+
+    `presenter` is the name of one in the Python file of a model.
 
     Raises VariantError for a variant, or for a release, without an effect.
     """
     path = shipped(path)
     try:
-        return RunRequest(load(path, variants, like), file_of(path))
+        return RunRequest(load(path, variants, like, presenter), file_of(path))
     except ScenarioError as error:
         return InvalidScenario(file_of(path), str(error), ExitCode.SCENARIO, error.line)
     except ConfigError as error:

@@ -83,16 +83,18 @@ def read_story(path: Path) -> Story:
         raise StoryError(f"{path}: it is not a story ({error}); see docs/how-to-explore.md") from None
 
 
-def load_any(path: Path, variants: Iterable[Variant] = (), like: Release | None = None) -> tuple[Job, Path, Json]:
+def load_any(
+    path: Path, variants: Iterable[Variant] = (), like: Release | None = None, presenter: str | None = None
+) -> tuple[Job, Path, Json]:
     """The job of a scenario, or of the scenario of a story: the job, the path of the scenario, and the story or None.
 
-    A shipped scenario may be called by its name.
+    A shipped scenario may be called by its name. `presenter` is the name of one in the Python file of a model.
 
     Raises StoryError, and the errors of `checker.scenario.load`.
     """
     if not path.name.endswith(SUFFIX):
         path = shipped(path)
-        return load(path, variants, like), path, None
+        return load(path, variants, like, presenter), path, None
     story = read_story(path)
     scenario = path.parent / story.scenario
     job = load(scenario, variants, like)

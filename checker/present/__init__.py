@@ -4,6 +4,8 @@ A presenter of each kind of model satisfies `checker.job.Presenter`. Models word
 no verdict and no branch of a search depends on a text of this package.
 """
 
+from checker.present.author import AuthorPresenter
 from checker.present.generic import DefaultPresenter
+from checker.present.model_job import job_of_model
 
-__all__ = ["DefaultPresenter"]
+__all__ = ["AuthorPresenter", "DefaultPresenter", "job_of_model"]

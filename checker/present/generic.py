@@ -54,7 +54,8 @@ class DefaultPresenter:
     def caption(self, move: Move) -> str:
         """The caption of the action, or its arguments; of a step of a channel alone as `deliver 1->2 (content)`."""
         if isinstance(move.action, Action) and move.action.traits.caption is not None:
-            return move.action.worded(*map(_named, move.arguments))
+            names = map(_named, move.arguments)
+            return str(call(f"the caption of the action {str(move.action)!r}", move.action.worded, *names))
         arguments = [to_json(argument) for argument in move.arguments]
         if len(arguments) >= 2 and all(show(argument) in self._names for argument in arguments[:2]):
             sender, receiver = map(show, arguments[:2])

@@ -49,15 +49,18 @@ if TYPE_CHECKING:
 KIND = "scenario"
 
 
-def load(path: Path, added: Iterable[Variant] = (), like: Release | None = None) -> Job:
+def load(path: Path, added: Iterable[Variant] = (), like: Release | None = None, presenter: str | None = None) -> Job:
     """Return the job of a scenario file, with these variants and the defects of a release added.
 
-    A path like `my_model.py:name` is that of a model in a Python file (`checker.scenario.model_file`). Raises
-    ScenarioError, spec.config.ConfigError for a file it names, and VariantError for a variant that changes nothing in
-    it, or a release without a defect that changes something.
+    A path like `my_model.py:name` is that of a model in a Python file (`checker.scenario.model_file`), and `presenter`
+    the name of a presenter there. Raises ScenarioError, spec.config.ConfigError for a file it names, and VariantError
+    for a variant that changes nothing in it, or a release without a defect that changes something.
     """
     if is_model(path):
-        return _model_job(path, frozenset(added), like)
+        return _model_job(path, frozenset(added), like, presenter)
+    if presenter is not None:
+        why = "--presenter names a part of a Python file, and this is a scenario"
+        raise ScenarioError(path.name, 0, "", why, "leave it out")
     try:
         text = read_bytes(path, SCENARIO).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         names = names_beside(path)
@@ -70,13 +73,13 @@ def load(path: Path, added: Iterable[Variant] = (), like: Release | None = None)
     return _job(text, beside(path), path.name, names, frozenset(added), like)
 
 
-def _model_job(path: Path, added: frozenset[Variant], like: Release | None) -> Job:
+def _model_job(path: Path, added: frozenset[Variant], like: Release | None, presenter: str | None) -> Job:
     reason = NoEffect("it changes nothing in a model of your own", "name a scenario")
     for variant in sorted(added, key=lambda each: each.value):
         raise VariantError(variant.value, reason)
     if like is not None:
         raise LikeError(str(like), reason)
-    return load_model(path)
+    return load_model(path, presenter)
 
 
 def from_text(
@@ -110,10 +113,11 @@ class SourceError(CommandError):
     exit_code = ExitCode.SCENARIO
 
 
-def job_of(source: Any, model: Path | None = None) -> Job:
+def job_of(source: Any, model: Path | None = None, presenter: str | None = None) -> Job:
     """The job that a source describes. Raises SourceError.
 
-    The source of a model in a Python file needs the `model` as its user names it, because loading it runs its code.
+    The source of a model in a Python file needs the `model` as its user names it, and the `presenter` if there is one,
+    because loading them runs their code.
     """
     from checker.scenario.ensemble import REFINED  # noqa: PLC0415
 
@@ -121,14 +125,20 @@ def job_of(source: Any, model: Path | None = None) -> Job:
     try:
         if kind == KIND:
             return from_source(source)
+        other = source.get("presenter") if kind == MODEL else None
+        shown_by = "" if other is None else f" --presenter {other}"
+        if kind == MODEL and model is not None and presenter != other:
+            right = f"add{shown_by}" if shown_by else "leave --presenter out"
+            shown = f"shown by the presenter {other!r}" if shown_by else "shown without a presenter of the author"
+            raise SourceError(f"the trace is {shown}, so that its lanes are others; {right}")
         if kind == MODEL and model is not None:
-            return load(model)
+            return load(model, presenter=presenter)
         if kind == MODEL:
-            name = f"{source.get('file')}:{source.get('model')}"
+            name = f"{source.get('file')}:{source.get('model')}{shown_by}"
             right = f"replay FILE --model {name}, or explore {name} --trace FILE"
             raise SourceError(f"the trace is of a model in a Python file, whose code runs only if you name it: {right}")
         if kind == REFINED:
-            refinement = job_of(source.get("of"), model).refinement
+            refinement = job_of(source.get("of"), model, presenter).refinement
             if refinement is not None:
                 return refinement.job()
     except (ScenarioError, VariantError, ConfigError, KeyError, TypeError, ValueError) as error:

@@ -22,7 +22,7 @@ import hashlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -30,42 +30,41 @@ from typing import Any, NamedTuple
 
 from checker.engine import Model, ModelError
 from checker.engine.contract import first_row
-from checker.job import Job, Json
-from checker.kit.actions import FAULTS, Faults
-from checker.kit.environment import ENVIRONMENT
+from checker.job import Job
 from checker.printable import nearest
 from checker.scenario.yaml_lines import ScenarioError
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
 
 KIND = "model"
 """The kind of the source of such a job."""
-_NAMED = re.compile(r"(?P<file>.+?\.py):(?P<model>.*)", re.DOTALL)
+_PATTERN = re.compile(r"(?P<file>.+?\.py):(?P<model>.*)", re.DOTALL)
 EXAMPLE = "write FILE.py:NAME or FILE.py:NAME(ARGUMENTS), with numbers and strings as arguments"
 
 
 def is_model(path: Path) -> bool:
     """Whether a name on a command line is that of a Python file, with or without a model in it."""
-    return path.suffix == ".py" or _NAMED.fullmatch(str(path)) is not None
+    return path.suffix == ".py" or _PATTERN.fullmatch(str(path)) is not None
 
 
 def file_of(path: Path) -> Path:
     """The path of the file: without the name of the model."""
-    match = _NAMED.fullmatch(str(path))
+    match = _PATTERN.fullmatch(str(path))
     return path if match is None else Path(match["file"])
 
 
-def load_model(path: Path) -> Job:
-    """The job of a model in a Python file, whose code is run. Raises ScenarioError."""
+def load_model(path: Path, presenter: str | None = None) -> Job:
+    """The job of a model in a Python file, whose code is run. Raises ScenarioError.
+
+    `presenter` is the name of a presenter in the file (`checker.present.AuthorPresenter`).
+    """
     file = file_of(path)
-    match = _NAMED.fullmatch(str(path))
+    match = _PATTERN.fullmatch(str(path))
     if match is None:
         raise ScenarioError(str(path), 0, "", "it is a Python file without the name of a model", f"write {path}:NAME")
     call = _parsed(match["model"], str(file))
     text = _text(file)
     module = _imported(file, text)
-    value = getattr(module, call.name, None)
-    if value is None:
-        raise ScenarioError(str(file), 0, "", f"it has no {call.name!r}", _suggestion(module, call.name))
+    value = _named(file, module, call.name)
     line = _line_of(value)
     model = _model(str(file), line, call, value)
     with _reported(file, call.name):
@@ -77,22 +76,22 @@ def load_model(path: Path) -> Job:
         "line": line,
         "digest": hashlib.sha256(text).hexdigest(),
     }
-    return job_of_model(model, source)
+    from checker.present import AuthorPresenter, DefaultPresenter, job_of_model  # noqa: PLC0415 (errors come first)
+
+    if presenter is None:
+        with _reported(file, call.name):
+            return job_of_model(model, source, DefaultPresenter(model))
+    given = _named(file, module, presenter)
+    with _reported(file, presenter):
+        return job_of_model(model, {**source, "presenter": presenter}, AuthorPresenter(presenter, given, model))
 
 
-def job_of_model(model: Model, source: Mapping[str, Json]) -> Job:
-    """The job of a model, with the presenter for any model."""
-    from checker.present import DefaultPresenter  # noqa: PLC0415 (errors come first)
-
-    bounds = tuple(bounds_of(model))
-    return Job(model.name, model, DefaultPresenter(model), source, bounds=bounds, actions=model.actions)
-
-
-def bounds_of(model: Model) -> Iterator[str]:
-    """The faults of the environment of a model, in words."""
-    for column in model.columns:
-        if column.name == FAULTS and isinstance(column.initial, Faults):
-            yield f"at most {column.initial.left.in_words(ENVIRONMENT) or 'no fault'}"
+def _named(file: Path, module: ModuleType, name: str) -> Any:
+    """The value of a name in a file. Raises ScenarioError."""
+    value = getattr(module, name, None)
+    if value is None:
+        raise ScenarioError(str(file), 0, "", f"it has no {name!r}", _suggestion(module, name))
+    return value
 
 
 class _ModelCall(NamedTuple):

@@ -65,7 +65,9 @@ def to_pytest(trace: Trace) -> str:
     )
     model = _model_of(trace.source)
     imports = "" if model is None else "from pathlib import Path\n\n"
-    job = "job_of(trace.source)" if model is None else f"job_of(trace.source, Path({_literal(model)}))"
+    presenter = trace.source.get("presenter")
+    named = "" if presenter is None else f", {_literal(str(presenter))}"
+    job = "job_of(trace.source)" if model is None else f"job_of(trace.source, Path({_literal(model)}){named})"
     return FILE.format(
         imports=imports + "from checker.cli.sources import job_of\n",
         job=job,

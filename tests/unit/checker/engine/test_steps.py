@@ -28,8 +28,8 @@ from checker.engine import (
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import Evaluations, disagreements
 from checker.job import Job, Verdict
+from checker.present import job_of_model
 from checker.report.verdict import judge
-from checker.scenario.model_file import job_of_model
 from checker.swarm.walker import WalkRunner
 from tests.support.parts import search_in_parts, small_rounds
 
@@ -121,7 +121,7 @@ def test_a_property_whose_actor_takes_no_step_is_vacuous_and_may_be_allowed_to_b
     model = counter(gate_opens=True, properties=(idle,)).with_rules(
         [Rule("move", (Read("count"),), lambda n: [Move("Add", (), (Send("counter", 1),))] if not n else [])]
     )
-    for job, expected in ((job_of_model(model, {}), Verdict.VACUOUS), (allowed(model), Verdict.PASSED)):
+    for job, expected in ((job_of_model(model), Verdict.VACUOUS), (allowed(model), Verdict.PASSED)):
         for explored in both(model):
             judgement = judge(job, explored)
             assert judgement.verdict is expected
@@ -129,7 +129,7 @@ def test_a_property_whose_actor_takes_no_step_is_vacuous_and_may_be_allowed_to_b
 
 
 def allowed(model: Model) -> Job:
-    return replace(job_of_model(model, {}), allowed_silent=frozenset({"GateStaysShut"}))
+    return replace(job_of_model(model), allowed_silent=frozenset({"GateStaysShut"}))
 
 
 def test_steps_count_in_a_resumed_search_and_after_a_lost_part(tmp_path: Path) -> None:

@@ -30,8 +30,7 @@ from checker.kit import (
     interchangeable,
     network_model,
 )
-from checker.present import DefaultPresenter
-from checker.scenario.model_file import job_of_model
+from checker.present import DefaultPresenter, job_of_model
 from checker.traces import to_text, trace_of
 
 EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "raft.py"
@@ -138,7 +137,7 @@ def test_an_action_takes_from_its_budget() -> None:
 
 def test_bounds_captions_and_pictures_come_from_the_table() -> None:
     model = sent(Environment(crashes=1, partitions=1, losses=2), Network(), "x")
-    job = job_of_model(model, {})
+    job = job_of_model(model)
     assert job.bounds == ("at most 1 crash, 1 partition, 2 lost messages",)
     captions = {DefaultPresenter(model).caption(move) for move, _ in successors(model, model.initial())}
     assert captions == {
@@ -240,7 +239,7 @@ def test_machines_with_late_disks_remain_interchangeable() -> None:
 
 def test_the_words_of_a_late_disk() -> None:
     model = told(Environment(crashes=1, unfinished_writes=2), waits=True)
-    assert job_of_model(model, {}).bounds == ("at most 1 crash, 2 unfinished writes of a machine",)
+    assert job_of_model(model).bounds == ("at most 1 crash, 2 unfinished writes of a machine",)
     (went,) = (row for move, row in successors(model, model.initial()) if move.action == "go")
     presenter = DefaultPresenter(model)
     assert presenter.lanes(went)["disk of a"] == {"unfinished": 1, "messages": 1}
@@ -292,7 +291,7 @@ def test_a_vote_that_is_not_on_disk_is_given_twice(raft: ModuleType) -> None:
     model = raft.model(error="two votes")
     found = search.explore(model).found
     assert [(name, discovery.depth) for name, discovery in found.items()] == [("ElectionSafety", 8)]
-    text = to_text(trace_of(job_of_model(model, {}), found["ElectionSafety"]))
+    text = to_text(trace_of(job_of_model(model), found["ElectionSafety"]))
     assert "s2 crashes" in text
     assert "s2 starts again" in text
 
@@ -334,7 +333,7 @@ def test_an_entry_that_is_acknowledged_before_it_is_durable_is_lost(raft: Module
     model = raft.model(error="early entries", **LATE_DISK)
     found = search.explore(model).found
     assert [(name, discovery.depth) for name, discovery in found.items()] == [("LeaderCompleteness", 17)]
-    text = to_text(trace_of(job_of_model(model, {}), found["LeaderCompleteness"]))
+    text = to_text(trace_of(job_of_model(model), found["LeaderCompleteness"]))
     assert "a write of s3 is on disk" in text
     assert search.explore(raft.model(error="early entries", losses=0, partitions=0)).found == {}
 

@@ -34,8 +34,8 @@ from checker.engine.result import verdict_disagreements
 from checker.engine.semantics import successors
 from checker.engine.symmetric_search import SYMMETRIC
 from checker.kit import Machine, Network, Reaction, interchangeable, network_model, to_each
+from checker.present import job_of_model
 from checker.report.verdict import judge
-from checker.scenario.model_file import job_of_model
 from tests.unit.checker.kit.test_kit_register import example
 
 
@@ -248,7 +248,7 @@ def test_a_property_of_steps_is_judged_with_symmetry() -> None:
 def test_a_pass_says_how_far_the_symmetry_was_compared() -> None:
     safe = Property("Safe", (Read("a"), Read("b")), lambda *_: None)
     model = interchangeable(pair(safe), ["a", "b"])
-    sentence = judge(job_of_model(model, {}), search.explore(model, frontier=SYMMETRIC)).sentence
+    sentence = judge(job_of_model(model), search.explore(model, frontier=SYMMETRIC)).sentence
     assert sentence == (
         "passed: no violation, space exhausted: 3 states; renamed states were taken as alike, and 4 were compared"
     )
