@@ -55,6 +55,8 @@ OWN = frozenset({ServerAction.SYNC, ServerAction.APPLY, ServerAction.LOSE_LEADER
 """The actions that are hidden steps of a server."""
 
 CHOICES = (Diff, Trunc)
+SHOWN_ZXIDS = 4
+"""The zxids of a log in a report."""
 
 Emission = tuple[Sid, QuorumPacket | None]
 """A packet to a peer; None: the end of the connection with it."""
@@ -376,9 +378,14 @@ def explains(outlook: Outlook, sight: Sight, ensemble: Ensemble) -> bool:
     server = ensemble.server(outlook.row)
     if not _same_vote(outlook, sight.vote, server) or sight.waiting != outlook.queued[: len(sight.waiting)]:
         return False
-    if bool(outlook.queued) is not bool(sight.waiting) or outlook.applied != sight.applied:
+    if bool(outlook.queued) is not bool(sight.waiting) or not _same_applied(outlook, sight.applied, server):
         return False
     return sight.disk is None or (not server.runs and fits_disk(server.durable, sight.disk))
+
+
+def _same_applied(outlook: Outlook, seen: int | None, server: Server) -> bool:
+    """Whether a last applied zxid is that of a state. Without one that is new, it may be observed or not."""
+    return outlook.applied == seen or (outlook.applied is None and seen == applied_zxid(server))
 
 
 def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
@@ -406,13 +413,17 @@ def worded(packet: QuorumPacket | None) -> str:
     return "the end of the connection" if packet is None else described(packet)
 
 
-def expectation(outlook: Outlook) -> str:
-    """The observations that a state allows, in words."""
-    items = [f"{worded(packet)} to server {peer}" for peer, packet in outlook.emitted]
-    if outlook.vote is not None:
-        items.append(f"a vote for itself with zxid {format_zxid(outlook.vote.zxid)}, epoch {outlook.vote.peer_epoch}")
-    if outlook.queued:
-        items.append(f"a write of {format_zxid(outlook.queued[0])} to its log")
-    if outlook.applied is not None:
-        items.append(f"{format_zxid(outlook.applied)} as its last applied zxid")
+def in_words(shown: Outlook | Sight) -> str:
+    """The observations that a state allows, or those that were made."""
+    items = [f"{worded(packet)} to server {peer}" for peer, packet in shown.emitted]
+    if shown.vote is not None:
+        items.append(f"a vote for itself with zxid {format_zxid(shown.vote.zxid)}, epoch {shown.vote.peer_epoch}")
+    if zxids := shown.queued[:1] if isinstance(shown, Outlook) else shown.waiting:
+        items.append(f"a write of {', '.join(map(format_zxid, zxids))} to its log")
+    if shown.applied is not None:
+        items.append(f"{format_zxid(shown.applied)} as its last applied zxid")
+    if isinstance(shown, Sight) and shown.disk is not None:
+        zxids = shown.disk.zxids[-SHOWN_ZXIDS:]
+        items.append(f"the end of its process, with the epochs {shown.disk.accepted} and {shown.disk.current} "
+                     f"and a log that ends with {', '.join(map(format_zxid, zxids)) or 'nothing'}")  # fmt: skip
     return ", ".join(items) or "nothing"

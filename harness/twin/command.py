@@ -19,13 +19,12 @@ from harness.processes import ServerError
 from harness.releases import DEBIAN
 from harness.reproduce.gates import compile_shim
 from harness.twin.campaign import Episode, Misfit, build, event_text, explained_by
-from harness.twin.candidates import expectation, worded
+from harness.twin.candidates import in_words
 from harness.twin.coverage import Coverage
 from harness.twin.subject import NODE, RealServer, Subject
 from spec.quorum import Sid
 from spec.releases import ReleaseError, defects_of, release_named
 from spec.text import between
-from spec.txn import format_zxid
 from spec.variants import Variant
 
 WIDTH = 110
@@ -199,21 +198,10 @@ def _lines(episode: Episode, misfit: Misfit, known: tuple[Variant, ...] | None) 
     """The report of a misfit: the event, the sight, the observations that each candidate allows, and the defects."""
     sight, sid = misfit.step.sight, episode.ensemble.sid
     assert sight is not None  # an event that does not concern the server has no misfit
-    seen = [f"{worded(packet)} to server {peer}" for peer, packet in sight.emitted]
-    if sight.vote is not None:
-        seen.append(f"a vote for itself with zxid {format_zxid(sight.vote.zxid)}, epoch {sight.vote.peer_epoch}")
-    if sight.waiting:
-        seen.append(f"a write of {', '.join(map(format_zxid, sight.waiting))}")
-    if sight.applied is not None:
-        seen.append(f"{format_zxid(sight.applied)} as its last applied zxid")
-    if sight.disk is not None:
-        zxids = ", ".join(map(format_zxid, sight.disk.zxids[-SHOWN_OUTLOOKS:]))
-        seen.append(f"the end of its process, with the epochs {sight.disk.accepted} and {sight.disk.current} "
-                    f"and a log that ends with {zxids or 'nothing'}")  # fmt: skip
     lines = [
         f"event {len(episode.steps)}: {event_text(misfit.step.move)}",
-        f"  server {sid}, {episode.phase}, shows: {', '.join(seen) or 'nothing'}",
-        *(f"  allowed: {expectation(outlook)}" for outlook in misfit.outlooks[:SHOWN_OUTLOOKS]),
+        f"  server {sid}, {episode.phase}, shows: {in_words(sight)}",
+        *(f"  allowed: {in_words(outlook)}" for outlook in misfit.outlooks[:SHOWN_OUTLOOKS]),
         f"  explained by: {_names(known)}" if known else "  no known defect explains it",
     ]
     return [textwrap.fill(line, WIDTH, subsequent_indent="    ") for line in lines]

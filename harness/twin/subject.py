@@ -19,7 +19,7 @@ from checker.engine import Move
 from checker.engine.model import Row
 from checker.models.ensemble.actions import ServerAction
 from harness import node, real
-from harness.processes import Process, ServerError, srvr
+from harness.processes import POLL_SECONDS, Process, ServerError, srvr
 from harness.reproduce.disks import logged_zxids, path_of, read_accepted_epoch, read_current_epoch, write_disk
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
 from harness.reproduce.lab import SESSION_MILLISECONDS
@@ -53,6 +53,8 @@ from spec.zab.state import Leader, Learner, Stage
 
 SECONDS = 20.0
 """The longest wait for an expected observation."""
+REST_SECONDS = 0.3
+"""The time without anything new after which a server is at rest."""
 QUIET_SECONDS = 0.1
 """The time before a crash for a server to handle an event that has no answer."""
 NODE = "node"
@@ -289,9 +291,19 @@ class RealServer:
                         continue
                 return sight
             if not any(self._begins(outlook, sight) for outlook in outlooks) or time.monotonic() > deadline:
-                return sight
+                return self._whole_sight(outlooks)
             self._flush(outlooks)
             self._sockets.pump(0.002)
+
+    def _whole_sight(self, outlooks: Sequence[Outlook]) -> Sight:
+        """A sight that no outlook explains: everything that can be observed, once the server is at rest."""
+        sight, since = self._sight(outlooks, whole=True), time.monotonic()
+        while time.monotonic() - since < REST_SECONDS:
+            self._sockets.pump(POLL_SECONDS)
+            later = self._sight(outlooks, whole=True)
+            if later != sight:
+                sight, since = later, time.monotonic()
+        return sight
 
     def _flush(self, outlooks: Sequence[Outlook]) -> None:
         """Permit the writes that an orderly shutdown of the server completes."""
@@ -302,7 +314,8 @@ class RealServer:
                 self._gate.permit()
                 return
 
-    def _sight(self, outlooks: Sequence[Outlook]) -> Sight:
+    def _sight(self, outlooks: Sequence[Outlook], *, whole: bool = False) -> Sight:
+        """The sight of what an outlook has, or the whole sight."""
         self._sockets.pump(0)
         seen = self._seen
         for peer, end in self._sockets.quorum.items():
@@ -317,12 +330,12 @@ class RealServer:
         for peer in seen.ended:
             self._sockets.end(peer)
         looking = self._sockets.looking
-        wanted = any(outlook.vote is not None for outlook in outlooks)
+        wanted = whole or any(outlook.vote is not None for outlook in outlooks)
         if wanted and looking is not None and looking.election_epoch > self._decided:
             seen.vote = seen.vote or looking.vote
-        waiting = self._gate.waiting() if any(outlook.queued for outlook in outlooks) else ()
+        waiting = self._gate.waiting() if whole or any(outlook.queued for outlook in outlooks) else ()
         applied = None
-        if any(outlook.applied for outlook in outlooks):
+        if whole or any(outlook.applied for outlook in outlooks):
             applied = self._applied()
         disk = None
         if not self._process.alive:
