@@ -22,7 +22,7 @@ from harness.twin.candidates import HOLD, RELEASE, Candidates, Ensemble, Outlook
 from harness.twin.coverage import Coverage
 from harness.twin.subject import SECONDS, Subject
 from spec.durable import Durable
-from spec.quorum import Majority, Sid, View
+from spec.quorum import Sid, View, majority_view
 from spec.txn import Txn, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab.packets import name_of
@@ -36,16 +36,30 @@ WRITES = 40
 SYNCS = 10
 
 
-def build(
-    sid: Sid, sids: tuple[Sid, ...], defects: frozenset[Variant] = frozenset(), *, is_node: bool = False
-) -> Ensemble:
-    """The model of an ensemble of voters, of which server `sid` has these defects; all of them look for a leader.
+def casts(sid: Sid, count: int) -> tuple[View, ...]:
+    """The ensembles of `count` voters with server `sid` under test, each as often as an episode shall have it.
+
+    They have no observer, or one more server, which observes in the place of a voter: itself, or the one under test.
+    """
+    plain, added = frozenset(range(1, count + 1)), count + 1
+    return (
+        majority_view(plain),
+        majority_view(plain),
+        majority_view(plain, {added}),
+        majority_view(plain - {sid} | {added}, {sid}),
+    )
+
+
+def build(sid: Sid, view: View, defects: frozenset[Variant] = frozenset(), *, is_node: bool = False) -> Ensemble:
+    """The model of an ensemble, of which server `sid` has these defects; all of its servers look for a leader.
 
     The rules are those of real servers, or of the node.
     """
-    view = View(Majority(frozenset(sids)))
     file, tested = File("zoo.cfg", view), Software("tested", defects)
-    members = tuple(Member(each, file, FIRST_DISK, software=tested if each == sid else Software()) for each in sids)
+    members = tuple(
+        Member(member, file, FIRST_DISK, software=tested if member == sid else Software())
+        for member in sorted(view.members)
+    )
     budgets = Budgets(crashes=MANY, restarts=MANY, disconnects=MANY, elections=MANY, writes=WRITES, syncs=SYNCS)
     setup = Setup(
         members,
@@ -99,7 +113,7 @@ def event_text(move: Move) -> str:
 
 def explained_by(
     sid: Sid,
-    sids: tuple[Sid, ...],
+    view: View,
     steps: Sequence[Step],
     defects: Sequence[Variant],
     assumed: frozenset[Variant] = frozenset(),
@@ -107,7 +121,7 @@ def explained_by(
     """Known defects that explain all steps: one, or two, or a part of all without one that is not needed; else None."""
 
     def fit(chosen: Sequence[Variant]) -> bool:
-        return _fits(build(sid, sids, assumed.union(chosen)), steps)
+        return _fits(build(sid, view, assumed.union(chosen)), steps)
 
     for count in (1, 2):
         for chosen in combinations(defects, count):
@@ -239,7 +253,11 @@ class Episode:
     def _possible(self) -> Iterator[Move]:
         row, sid = self.candidates.rows[0], self.ensemble.sid
         clients = self.subject.has_clients
-        for move in self.ensemble.moves(row):
+        moves = tuple(self.ensemble.moves(row))
+        if late := [move for move in moves if move.action == ServerAction.SYNC_LATE]:
+            yield from late  # the sync thread keeps the lock of the log, so that no later step of the server is possible
+            return
+        for move in moves:
             if move.action == ServerAction.CLIENT_SYNC and not isinstance(
                 self.ensemble.server(row, move.arguments[0]).zab, Learner
             ):

@@ -14,6 +14,7 @@ Rules of this module:
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, product
 
 import msgspec
 from msgspec.structs import replace
@@ -33,7 +34,7 @@ from spec.server import Server
 from spec.txn import format_zxid, make_zxid
 from spec.zab.events import Synced
 from spec.zab.leader import is_supported
-from spec.zab.leader_sync import history_of
+from spec.zab.leader_sync import History, history_of
 from spec.zab.packets import (
     AckEpoch,
     Commit,
@@ -208,33 +209,46 @@ class Candidates:
                 emitted = () if crashes else self._emitted(row, move, after)
                 for end, more in self._settled(after, emitted):
                     results[self._outlook(row, end, more)] = None
-        snapshots = [other for outlook in results for other in self._by_snapshot(outlook)]
-        return [*results, *snapshots]
+        return [*results, *(other for outlook in results for other in self._by_memory(outlook))]
 
-    def _by_snapshot(self, outlook: Outlook) -> Iterator[Outlook]:
-        """The same state with a SNAP in the place of DIFF or TRUNC: a real leader may always choose it.
+    def _by_memory(self, outlook: Outlook) -> Iterator[Outlook]:
+        """The same state with another first packet for learners: it depends on `committedLog`, which no disk has.
 
-        It does where its log in memory does not reach back far enough (`LearnerHandler.syncFollower`).
+        A real leader may always choose SNAP, as it does where that log does not reach back far enough. Where it is
+        empty, as after a start from a snapshot that covers the whole log, the leader counts from its last applied
+        zxid. In an epoch without a transaction that is "epoch:0", and TRUNC has it. Source: `syncFollower`.
         """
         ensemble = self.ensemble
-        server, row = ensemble.server(outlook.row), list(outlook.row)
-        if not isinstance(server.zab, Leader) or not any(isinstance(packet, CHOICES) for _, packet in outlook.emitted):
+        server = ensemble.server(outlook.row)
+        part = server.zab
+        if not isinstance(part, Leader) or not any(isinstance(packet, CHOICES) for _, packet in outlook.emitted):
             return
-        history = history_of(server.durable, server.zab, server.peer.tree)
+        history = history_of(server.durable, part, server.peer.tree, server.defects, server.peer.unlisted)
+        choices = [self._first_packets(outlook.to(peer), history) for peer in ensemble.peers]
+        for firsts in islice(product(*choices), 1, None):
+            row, emitted = list(outlook.row), list[Emission]()
+            for peer, first in zip(ensemble.peers, firsts, strict=True):
+                packets = outlook.to(peer)
+                if packets and packets[0] != first:
+                    rest = [packet for packet in packets[1:] if not (isinstance(first, Snap) and _is_in(packet, first))]
+                    sent = [packet for packet in (first, *rest) if packet is not None]
+                    place = ensemble.model.index[connection_name(ensemble.sid, peer)]
+                    connection: Connection = row[place]
+                    before = connection.down[: len(connection.down) - len(packets) + (None in packets)]
+                    row[place] = replace(connection, down=(*before, *sent))
+                    packets = [first, *rest]
+                emitted += [(peer, packet) for packet in packets]
+            yield Outlook(tuple(row), tuple(emitted), outlook.vote, outlook.queued, outlook.applied)
+
+    def _first_packets(self, packets: Sequence[QuorumPacket | None], history: History) -> list[QuorumPacket | None]:
+        """The first packet to a learner, and those that a real leader may send in its place."""
+        first = packets[0] if packets else None
+        if not isinstance(first, CHOICES):
+            return [first]
         snap = Snap(history.last_processed, history.applied)
-        emitted: list[Emission] = []
-        for peer in ensemble.peers:
-            packets = outlook.to(peer)
-            if packets and isinstance(packets[0], CHOICES):
-                rest = [packet for packet in packets[1:] if not _is_in(packet, snap)]
-                sent: tuple[QuorumPacket, ...] = (snap, *(packet for packet in rest if packet is not None))
-                place = ensemble.model.index[connection_name(ensemble.sid, peer)]
-                connection: Connection = row[place]
-                before = connection.down[: len(connection.down) - len(packets) + (None in packets)]
-                row[place] = replace(connection, down=(*before, *sent))
-                packets = [snap, *rest]
-            emitted += [(peer, packet) for packet in packets]
-        yield Outlook(tuple(row), tuple(emitted), outlook.vote, outlook.queued, outlook.applied)
+        if isinstance(first, Trunc) and first.zxid < history.last_processed:
+            return [first, snap, Trunc(history.last_processed)]
+        return [first, snap]
 
     def fit(self, outlooks: Iterable[Outlook], sight: Sight) -> bool:
         """Keep the outlooks that explain a sight; False without any, and then nothing changes."""
@@ -391,13 +405,13 @@ def _same_applied(outlook: Outlook, seen: int | None, server: Server) -> bool:
 def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
     """Whether a vote is that of a state, or has a zxid that a server only has in memory (`Candidates._remembering`).
 
-    A snapshot that survives a TRUNC, in variants only, counts when the files are read again.
+    A snapshot that survives a TRUNC, in variants only, counts when the files are read again; before that, the log does.
     """
     model = outlook.vote
     if model is None or seen is None or model == seen:
         return model == seen
     is_alike = (model.leader, model.peer_epoch) == (seen.leader, seen.peer_epoch)
-    is_behind = server.durable.dirty is not None and seen.zxid < model.zxid
+    is_behind = seen.zxid == replace(server.durable, dirty=None).last_zxid < model.zxid
     return is_alike and (is_behind or seen.zxid == make_zxid(seen.peer_epoch) > model.zxid)
 
 

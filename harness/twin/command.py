@@ -10,6 +10,8 @@ import sys
 import textwrap
 import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from checker.command import Command, refused
@@ -18,11 +20,11 @@ from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.releases import DEBIAN
 from harness.reproduce.gates import compile_shim
-from harness.twin.campaign import Episode, Misfit, build, event_text, explained_by
+from harness.twin.campaign import Episode, Misfit, build, casts, event_text, explained_by
 from harness.twin.candidates import in_words
 from harness.twin.coverage import Coverage
 from harness.twin.subject import NODE, RealServer, Subject
-from spec.quorum import Sid
+from spec.quorum import View
 from spec.releases import ReleaseError, defects_of, release_named
 from spec.text import between
 from spec.variants import Variant
@@ -32,7 +34,7 @@ EPISODE = 400
 """The events of one episode."""
 PROGRESS_SECONDS = 30.0
 SHOWN_OUTLOOKS = 4
-HEADER = "quorate twin 1"
+HEADER, ASSUMED = "quorate twin 2", "assumed: "
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -58,12 +60,12 @@ def run(options: argparse.Namespace) -> int:
     if mistake := _mistake(options):
         return refused(mistake, 2)
     try:
-        events = None if options.replay is None else _read(options.replay)
+        saved = None if options.replay is None else _read(options)
         with directories(options.keep) as folder:
-            sids = tuple(range(1, options.servers + 1))
-            subject = RealServer(options.release, sids, options.server, folder, compile_shim(folder))
+            sids = range(1, options.servers + 2)  # one more may observe
+            subject = RealServer(options.release, tuple(sids), options.server, folder, compile_shim(folder))
             try:
-                return Campaign(options, sids, subject).run(events)
+                return Campaign(options, subject).run(saved)
             finally:
                 subject.shut_down()
     except (OSError, ValueError) as error:
@@ -86,19 +88,54 @@ def _mistake(options: argparse.Namespace) -> str | None:
     return None
 
 
-def _read(file: Path) -> list[str]:
-    """The events of a saved run. Raises OSError and ValueError."""
-    first, *events = file.read_text(encoding="utf-8").splitlines()
+@dataclass(frozen=True)
+class SavedRun:
+    """The events before a misfit, the ensemble, and the defects that were assumed."""
+
+    view: View
+    assumed: frozenset[Variant]
+    events: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The content of the file."""
+        return "\n".join((HEADER, _members(self.view), _assumptions(self.assumed), *self.events)) + "\n"
+
+
+def _members(view: View) -> str:
+    """The members of a view, in one line of a saved run."""
+    observers = "".join(f" {sid}" for sid in sorted(view.observers))
+    return f"voters{''.join(f' {sid}' for sid in sorted(view.voters))}; observers{observers}"
+
+
+def _assumptions(defects: Iterable[Variant]) -> str:
+    """Assumed defects, in one line of a saved run."""
+    return f"{ASSUMED}{', '.join(sorted(defect.value for defect in defects))}"
+
+
+def _read(options: argparse.Namespace) -> SavedRun:
+    """The run of the option `replay`. Raises OSError and ValueError."""
+    file = options.replay
+    first, *lines = file.read_text(encoding="utf-8").splitlines()
     if first != HEADER:
         raise ValueError(f"{file}: it is no saved run of this command; its first line must be {HEADER!r}")
-    return events
+    views = {_members(view): view for view in casts(options.server, options.servers)}
+    if not lines or lines[0] not in views:
+        raise ValueError(f"{file}: its second line must name the members as these options have them: "
+                         f"{' or '.join(map(repr, views))}")  # fmt: skip
+    variants = {variant.value: variant for variant in Variant}
+    names = lines[1].removeprefix(ASSUMED) if len(lines) > 1 else ""
+    assumed = frozenset(variants[name] for name in names.split(", ") if name in variants)
+    if lines[1:2] != [_assumptions(assumed)]:
+        raise ValueError(f"{file}: its third line must be {ASSUMED!r} and names of defects")
+    return SavedRun(views[lines[0]], assumed.intersection(_defects(options.release)), tuple(lines[2:]))
 
 
 class Campaign:
     """The episodes of one call, and their report."""
 
-    def __init__(self, options: argparse.Namespace, sids: tuple[Sid, ...], subject: Subject) -> None:
-        self._options, self._sids, self._subject = options, sids, subject
+    def __init__(self, options: argparse.Namespace, subject: Subject) -> None:
+        self._options, self._subject = options, subject
         self._coverage = Coverage()
         self._known: Counter[tuple[Variant, ...]] = Counter()
         self._began = self._told = time.monotonic()
@@ -106,17 +143,21 @@ class Campaign:
         self._defects = _defects(options.release)
         self._assumed: frozenset[Variant] = frozenset()
 
-    def run(self, events: list[str] | None) -> int:
+    def run(self, saved: SavedRun | None) -> int:
         """Run episodes up to the limits, or the saved run; return the exit code."""
-        choice = random.Random(self._options.seed)
+        choice, views = random.Random(self._options.seed), casts(self._options.server, self._options.servers)
         while self._steps < self._options.steps and not self._is_late():
             self._episodes += 1
-            ensemble = build(self._options.server, self._sids, self._assumed, is_node=self._options.release == NODE)
+            if saved is None:
+                view = choice.choice(views)
+            else:
+                view, self._assumed = saved.view, saved.assumed
+            ensemble = build(self._options.server, view, self._assumed, is_node=self._options.release == NODE)
             episode = Episode(ensemble, self._subject, self._coverage, choice)
-            misfit = self._go_on(episode) if events is None else self._repeat(episode, events)
+            misfit = self._go_on(episode) if saved is None else self._repeat(episode, saved.events)
             if misfit is not None:
-                self._report(episode, misfit)
-            if events is not None:
+                self._report(episode, view, misfit)
+            if saved is not None:
                 break
         print("\n".join(self._summary()), flush=True)
         return int(self._unexplained > 0)
@@ -134,7 +175,7 @@ class Campaign:
             self._tell()
         return None
 
-    def _repeat(self, episode: Episode, events: list[str]) -> Misfit | None:
+    def _repeat(self, episode: Episode, events: Sequence[str]) -> Misfit | None:
         for text in events:
             self._steps += 1
             misfit = episode.repeat(text)
@@ -149,12 +190,13 @@ class Campaign:
             rate = self._steps / (now - self._began)
             print(f"{self._steps:,} events, {rate:.0f} a second, {self._misfits} misfits", file=sys.stderr, flush=True)
 
-    def _report(self, episode: Episode, misfit: Misfit) -> None:
+    def _report(self, episode: Episode, view: View, misfit: Misfit) -> None:
         self._misfits += 1
-        rest = [defect for defect in self._defects if defect not in self._assumed]
-        known = explained_by(self._options.server, self._sids, episode.steps, rest, self._assumed)
+        assumed = self._assumed
+        rest = [defect for defect in self._defects if defect not in assumed]
+        known = explained_by(self._options.server, view, episode.steps, rest, assumed)
         if known is not None and self._options.assume:
-            self._assumed |= set(known)
+            self._assumed = assumed.union(known)
         if known is None:
             self._unexplained += 1
         else:
@@ -163,8 +205,8 @@ class Campaign:
             print("\n".join(_lines(episode, misfit, known)), flush=True)
             if self._options.save is not None:
                 file = self._options.save / f"twin-{self._options.seed}-{self._misfits}.txt"
-                lines = [HEADER, *(event_text(step.move) for step in episode.steps)]
-                file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+                events = tuple(event_text(step.move) for step in episode.steps)
+                file.write_text(SavedRun(view, assumed, events).text, encoding="utf-8")
                 print(f"  saved: {file}", flush=True)
 
     def _summary(self) -> list[str]:

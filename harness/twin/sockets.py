@@ -60,8 +60,9 @@ class ElectionWire:
 class PeerSockets:
     """The sockets of the peers of `tested`; `accepts` says whether a peer lets a learner connect now."""
 
-    def __init__(self, tested: Member, peers: tuple[Member, ...], config: str) -> None:
-        self._tested, self._config = tested, config
+    def __init__(self, tested: Member, peers: tuple[Member, ...]) -> None:
+        self._tested = tested
+        self.config = ""  # the configuration in the notifications of peers
         self._peers = {peer.sid: peer for peer in peers}
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
@@ -115,7 +116,7 @@ class PeerSockets:
                 raise ServerError(f"server {self._tested.sid} has no election connection with server {sid}")
             self.pump(0.05)
         with contextlib.suppress(OSError):
-            self._elections[sid].socket.sendall(encode_notification(notification, self._config))
+            self._elections[sid].socket.sendall(encode_notification(notification, self.config))
 
     def _election_opened(self, sid: Sid, accepted: socket.socket) -> None:
         self._install(sid, ElectionWire(accepted, OpeningDecoder()))

@@ -11,7 +11,7 @@ Rules of this module:
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from checker.engine import Move
 from checker.engine.model import Row
 from checker.models.ensemble.actions import ServerAction
 from harness import node, real
-from harness.processes import POLL_SECONDS, Process, ServerError, srvr
+from harness.processes import POLL_SECONDS, Process, ServerError, srvr, wait_until
 from harness.reproduce.disks import logged_zxids, path_of, read_accepted_epoch, read_current_epoch, write_disk
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
 from harness.reproduce.lab import SESSION_MILLISECONDS
@@ -121,14 +121,11 @@ class RealServer:
         self._home = directory / f"server-{sid}"
         self._home.mkdir(parents=True)
         self._members = {member.sid: member for member in members(sids)}
-        view = View(tuple(self._members.values()), TICK_MILLISECONDS, LIMIT_TICKS, LIMIT_TICKS, KEYS)
         self._gate, self._threads = DiskGate(self._home / "gate"), ThreadGate(self._home / "threads")
-        zoo_cfg = write_zoo_cfg(view, self.own, self._home)
-        config = "\n".join(member.line for member in view.members) + "\nversion=0"
-        peers = tuple(member for member in view.members if member.sid != sid)
-        self._sockets = PeerSockets(self.own, peers, config)
+        peers = tuple(member for member in self._members.values() if member.sid != sid)
+        self._sockets = PeerSockets(self.own, peers)
         self._sockets.accepts = self._accepts
-        self._config = config
+        zoo_cfg = self._home / "zoo.cfg"
         gates = {"DISK_GATE": str(self._gate.directory), "THREAD_GATE": str(self._threads.directory)}
         command = real.command(zoo_cfg, OPTIONS, release) if self.has_clients else node.command(zoo_cfg)
         environment = {"LD_PRELOAD": str(shim), **gates, **({} if self.has_clients else node.environment())}
@@ -138,6 +135,7 @@ class RealServer:
         self._quiet = False  # whether it may not have handled the last event yet
         self._decided = 0  # the round of the last election of this process that ended
         self._row: Row = ()
+        self._voters: frozenset[Sid] = frozenset()
         self._gone: set[Sid] = set()  # peers that have closed their side, with packets in flight
 
     @property
@@ -154,7 +152,9 @@ class RealServer:
                 file.unlink()
             data.rmdir()
         write_disk(self._home / "data", durable)
-        self._ensemble, self._wire = ensemble, Wire(self._config, local_sessions=self.has_clients)
+        self._ensemble = ensemble
+        self._sockets.config = self._configure()
+        self._wire = Wire(self._sockets.config, local_sessions=self.has_clients)
         self._gate.close()
         self._start()
         deadline = time.monotonic() + SECONDS
@@ -162,6 +162,15 @@ class RealServer:
             if time.monotonic() > deadline or not self._process.alive:
                 raise ServerError(f"server {self.sid} does not look for a leader{self._process.last_words()}")
             self._sockets.pump(0.05)
+
+    def _configure(self) -> str:
+        """Write the file of the server under test; return the configuration as a text."""
+        view = self._ensemble.setup.files[0].view
+        parts = tuple(replace(self._members[sid], observer=sid in view.observers) for sid in sorted(view.members))
+        self._voters = view.voters
+        written = View(parts, TICK_MILLISECONDS, LIMIT_TICKS, LIMIT_TICKS, KEYS)
+        write_zoo_cfg(written, next(member for member in parts if member.sid == self.sid), self._home)
+        return "\n".join(member.line for member in parts) + "\nversion=0"
 
     def shut_down(self) -> None:
         """End the process and close all sockets."""
@@ -185,6 +194,9 @@ class RealServer:
                 self._sockets.send(source, self._wire.encoded(packet, source))
                 self._quiet = True
             case ServerAction.SYNC if arguments[0] == self.sid:
+                self._gate.permit()
+            case ServerAction.SYNC_LATE:
+                wait_until(lambda: bool(self._gate.waiting()), SECONDS, f"server {self.sid} writes to its log")
                 self._gate.permit()
             case ServerAction.CLIENT_WRITE if arguments[0] == self.sid:
                 self._write(arguments[1])
@@ -246,7 +258,7 @@ class RealServer:
         self._decided, self._sockets.looking = looking.election_epoch, None
         if leader == self.sid:
             vote = looking.vote
-        for peer in sorted(self._ensemble.peers, key=lambda peer: peer != leader):
+        for peer in sorted(self._voters - {self.sid}, key=lambda peer: peer != leader):
             state = ServerState.LEADING if peer == leader else ServerState.FOLLOWING
             self._sockets.notify(peer, Notification(state, vote, looking.election_epoch, None))
 

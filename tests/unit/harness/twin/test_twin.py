@@ -13,17 +13,18 @@ from harness.twin.campaign import Episode, Misfit, build, event_text, explained_
 from harness.twin.candidates import Sight, agree
 from harness.twin.coverage import Coverage
 from harness.twin.imitation import Imitation
+from spec.quorum import majority_view
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
 from spec.zab.packets import Ack, Commit, Diff, Proposal
 
-SIDS = (1, 2, 3)
+VIEW = majority_view((1, 2, 3))
 SID = 2
 
 
 def episode(seed: int, *defects: Variant) -> Episode:
-    imitation = Imitation(build(SID, SIDS, frozenset(defects)))
-    return Episode(build(SID, SIDS), imitation, Coverage(), random.Random(seed))
+    imitation = Imitation(build(SID, VIEW, frozenset(defects)))
+    return Episode(build(SID, VIEW), imitation, Coverage(), random.Random(seed))
 
 
 def misfit_of(run: Episode, events: int) -> Misfit | None:
@@ -55,8 +56,8 @@ def test_a_leader_that_commits_early_is_found_at_its_first_commit_and_named() ->
     assert any(isinstance(packet, Commit) for _, packet in sight.emitted)
     assert not any(isinstance(packet, Commit) for outlook in misfit.outlooks for _, packet in outlook.emitted)
     choices = [Variant.HALF_IS_A_QUORUM, Variant.ACK_BEFORE_LOG, Variant.COMMIT_BEFORE_QUORUM]
-    assert explained_by(SID, SIDS, run.steps, choices) == (Variant.COMMIT_BEFORE_QUORUM,)
-    assert explained_by(SID, SIDS, run.steps, choices[1:2]) is None
+    assert explained_by(SID, VIEW, run.steps, choices) == (Variant.COMMIT_BEFORE_QUORUM,)
+    assert explained_by(SID, VIEW, run.steps, choices[1:2]) is None
 
 
 def test_a_follower_that_acknowledges_before_its_log_is_found_at_its_first_early_ack() -> None:
