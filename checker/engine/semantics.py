@@ -33,14 +33,19 @@ def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
 
 def by_rule(model: Model, row: Row) -> Iterator[tuple[str, Move, Row]]:
     """The possible moves with the resulting rows, as `successors`, and the name of the rule that lists the move."""
+    for name, move in listed(model, row):
+        after = fire(model, row, move)
+        if after is not None:
+            yield name, move, after
+
+
+def listed(model: Model, row: Row) -> Iterator[tuple[str, Move]]:
+    """The moves that the rules list for a row, each with the name of its rule; some of them may be impossible."""
     for rule in model.rules:
         arguments = read(model, rule.reads, row)
-        if arguments is None:
-            continue
-        for move in moves(model, rule, *arguments):
-            after = fire(model, row, move)
-            if after is not None:
-                yield rule.name, move, after
+        if arguments is not None:
+            for move in moves(model, rule, *arguments):
+                yield rule.name, move
 
 
 def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | None:

@@ -157,6 +157,7 @@ class Episode:
         self.ensemble, self.subject, self.coverage, self.choice = ensemble, subject, coverage, choice
         self.candidates = Candidates(ensemble, [ensemble.model.initial()])
         self.steps: list[Step] = []
+        self.moves: list[Move] = []  # those of the steps, and the next one while it happens
         self._biases: dict[tuple[object, ...], float] = {}
         subject.begin(ensemble, FIRST_DISK)
 
@@ -165,7 +166,7 @@ class Episode:
         deadline = time.monotonic() + SECONDS
         while True:
             for move in self._possible():
-                if event_text(move) == text:
+                if event_text(move) == text and self.candidates.after(move):
                     return self.follow(move)
             if time.monotonic() > deadline:
                 raise ServerError(f"event {len(self.steps) + 1} of the saved run is not possible here: {text}")
@@ -181,6 +182,9 @@ class Episode:
             for move, key in zip(moves, keys, strict=True)
         ]
         place = self.choice.choices(range(len(moves)), weights)[0]
+        while not self.candidates.after(moves[place]):
+            weights[place] = 0.0
+            place = self.choice.choices(range(len(moves)), weights)[0]
         self.coverage.events[keys[place]] += 1
         self.coverage.choices[keys[place], self._abstraction()] += 1
         return self.follow(moves[place])
@@ -188,6 +192,7 @@ class Episode:
     def follow(self, move: Move) -> Misfit | None:
         """Cause an event, look, and keep the candidates that explain the sight."""
         candidates = self.candidates
+        self.moves.append(move)
         before = candidates.rows[0]
         outlooks = candidates.outlooks(move)
         after = candidates.after(move)[0]
@@ -242,6 +247,14 @@ class Episode:
         role = "leader" if isinstance(server.zab, Leader) else "learner"
         return f"{role} {server.zab.phase.name}"
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the server under test has left records to the sync thread of an earlier part (ZOOKEEPER-4712).
+
+        The thread keeps the lock of the log until they are written, and it may die by its first ACK instead.
+        """
+        return any(self.ensemble.server(row).remains.queue for row in self.candidates.rows)
+
     def _concerns(self, before: Row, outlooks: list[Outlook]) -> bool:
         """Whether an event concerns the server under test."""
         ensemble = self.ensemble
@@ -253,11 +266,7 @@ class Episode:
     def _possible(self) -> Iterator[Move]:
         row, sid = self.candidates.rows[0], self.ensemble.sid
         clients = self.subject.has_clients
-        moves = tuple(self.ensemble.moves(row))
-        if late := [move for move in moves if move.action == ServerAction.SYNC_LATE]:
-            yield from late  # the sync thread keeps the lock of the log, so that no later step of the server is possible
-            return
-        for move in moves:
+        for move in self.ensemble.moves(row):
             if move.action == ServerAction.CLIENT_SYNC and not isinstance(
                 self.ensemble.server(row, move.arguments[0]).zab, Learner
             ):

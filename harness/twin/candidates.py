@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from checker.engine import Model, Move, Send
 from checker.engine.model import Row
-from checker.engine.semantics import fire, operations, successors
+from checker.engine.semantics import fire, listed, operations
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.connection import Close, Connection, Disconnection, Open, Pass, Take
 from checker.models.ensemble.setup import Setup, connection_name, server_name
@@ -134,8 +134,8 @@ class Ensemble:
         return connection
 
     def moves(self, row: Row) -> Iterator[Move]:
-        """The moves that are events: all but the hidden steps of the server under test."""
-        for move, _ in successors(self.model, row):
+        """The moves that are events: all but the hidden steps of the server under test. Some may be impossible."""
+        for _, move in listed(self.model, row):
             if not self.is_own(row, move):
                 yield move
 
@@ -295,20 +295,25 @@ class Candidates:
     def _hidden(self, row: Row) -> Iterator[tuple[Move, Row]]:
         """The hidden steps that are possible, with the rows after them."""
         ensemble, model = self.ensemble, self.ensemble.model
-        for move, after in successors(ensemble.hidden, row):
-            if ensemble.is_own(row, move) and self._is_taken(move):
-                yield move, after
+        for _, move in listed(ensemble.hidden, row):
+            if ensemble.is_own(row, move) and self._is_taken(row, move):
+                after = fire(model, row, move)
+                if after is not None:
+                    yield move, after
         if ensemble.has_lost_quorum(row):
             move = Move(ServerAction.LOSE_QUORUM, (ensemble.sid,), (Send(server_name(ensemble.sid), QuorumLost()),))
             after_loss = fire(model, row, move)
             if after_loss is not None:
                 yield move, after_loss
 
-    def _is_taken(self, move: Move) -> bool:
-        """Whether a possible step of the server is hidden; those of the gates are events."""
+    def _is_taken(self, row: Row, move: Move) -> bool:
+        """Whether a possible step of the server is hidden; those of the gates are events.
+
+        A leader that gives up completes its writes, and may commit by them (`Leader.shutdown`).
+        """
         match move.action:
             case ServerAction.SYNC:
-                return not isinstance(move.arguments[1], Append)
+                return not isinstance(move.arguments[1], Append) or self.ensemble.has_lost_quorum(row)
             case ServerAction.APPLY:
                 return not self.held
             case ServerAction.LOSE_QUORUM:

@@ -139,7 +139,7 @@ class Campaign:
         self._coverage = Coverage()
         self._known: Counter[tuple[Variant, ...]] = Counter()
         self._began = self._told = time.monotonic()
-        self._steps = self._episodes = self._misfits = self._unexplained = 0
+        self._steps = self._episodes = self._misfits = self._unexplained = self._failures = 0
         self._defects = _defects(options.release)
         self._assumed: frozenset[Variant] = frozenset()
 
@@ -154,13 +154,19 @@ class Campaign:
                 view, self._assumed = saved.view, saved.assumed
             ensemble = build(self._options.server, view, self._assumed, is_node=self._options.release == NODE)
             episode = Episode(ensemble, self._subject, self._coverage, choice)
-            misfit = self._go_on(episode) if saved is None else self._repeat(episode, saved.events)
-            if misfit is not None:
-                self._report(episode, view, misfit)
+            try:
+                misfit = self._go_on(episode) if saved is None else self._repeat(episode, saved.events)
+            except ServerError as error:
+                self._failures += 1
+                print(f"event {len(episode.moves)}: {event_text(episode.moves[-1])}\n  not done: {error}", flush=True)
+                self._save(episode, view, "failure", self._failures)
+            else:
+                if misfit is not None:
+                    self._report(episode, view, misfit)
             if saved is not None:
                 break
         print("\n".join(self._summary()), flush=True)
-        return int(self._unexplained > 0)
+        return 1 if self._unexplained else 3 if self._failures else 0
 
     def _is_late(self) -> bool:
         minutes = self._options.minutes
@@ -170,7 +176,7 @@ class Campaign:
         for _ in range(min(EPISODE, self._options.steps - self._steps)):
             self._steps += 1
             misfit = episode.take()
-            if misfit is not None or self._is_late():
+            if misfit is not None or episode.is_over or self._is_late():
                 return misfit
             self._tell()
         return None
@@ -192,22 +198,25 @@ class Campaign:
 
     def _report(self, episode: Episode, view: View, misfit: Misfit) -> None:
         self._misfits += 1
-        assumed = self._assumed
-        rest = [defect for defect in self._defects if defect not in assumed]
-        known = explained_by(self._options.server, view, episode.steps, rest, assumed)
-        if known is not None and self._options.assume:
-            self._assumed = assumed.union(known)
+        rest = [defect for defect in self._defects if defect not in self._assumed]
+        known = explained_by(self._options.server, view, episode.steps, rest, self._assumed)
         if known is None:
             self._unexplained += 1
         else:
             self._known[known] += 1
         if known is None or self._known[known] == 1:
             print("\n".join(_lines(episode, misfit, known)), flush=True)
-            if self._options.save is not None:
-                file = self._options.save / f"twin-{self._options.seed}-{self._misfits}.txt"
-                events = tuple(event_text(step.move) for step in episode.steps)
-                file.write_text(SavedRun(view, assumed, events).text, encoding="utf-8")
-                print(f"  saved: {file}", flush=True)
+            self._save(episode, view, "misfit", self._misfits)
+
+        if known is not None and self._options.assume:
+            self._assumed = self._assumed.union(known)
+
+    def _save(self, episode: Episode, view: View, kind: str, number: int) -> None:
+        if self._options.save is not None:
+            file = self._options.save / f"twin-{self._options.seed}-{kind}-{number}.txt"
+            events = tuple(event_text(move) for move in episode.moves)
+            file.write_text(SavedRun(view, self._assumed, events).text, encoding="utf-8")
+            print(f"  saved: {file}", flush=True)
 
     def _summary(self) -> list[str]:
         seconds = time.monotonic() - self._began
@@ -220,6 +229,8 @@ class Campaign:
         if missing:
             lines.append(textwrap.fill(f"not reached: {', '.join(missing)}", WIDTH, subsequent_indent="  "))
         lines += [f"{count} times explained by {_names(known)}" for known, count in self._known.most_common()]
+        if self._failures:
+            lines.append(f"{self._failures} times the server or the harness failed")
         lines.append(f"{self._unexplained} times not explained" if self._unexplained else "everything is explained")
         return lines
 

@@ -19,7 +19,7 @@ from checker.engine import Move
 from checker.engine.model import Row
 from checker.models.ensemble.actions import ServerAction
 from harness import node, real
-from harness.processes import POLL_SECONDS, Process, ServerError, srvr, wait_until
+from harness.processes import POLL_SECONDS, Process, ServerError, srvr
 from harness.reproduce.disks import logged_zxids, path_of, read_accepted_epoch, read_current_epoch, write_disk
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
 from harness.reproduce.lab import SESSION_MILLISECONDS
@@ -195,9 +195,6 @@ class RealServer:
                 self._quiet = True
             case ServerAction.SYNC if arguments[0] == self.sid:
                 self._gate.permit()
-            case ServerAction.SYNC_LATE:
-                wait_until(lambda: bool(self._gate.waiting()), SECONDS, f"server {self.sid} writes to its log")
-                self._gate.permit()
             case ServerAction.CLIENT_WRITE if arguments[0] == self.sid:
                 self._write(arguments[1])
                 self._quiet = True
@@ -322,7 +319,7 @@ class RealServer:
         waiting = self._gate.waiting()
         for outlook in outlooks if waiting else ():
             server = self._ensemble.server(outlook.row)
-            if {txn.zxid for txn in server.durable.records}.issuperset(waiting):
+            if {txn.zxid for txn in (*server.durable.records, *server.remains.queue)}.issuperset(waiting):
                 self._gate.permit()
                 return
 
