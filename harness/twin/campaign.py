@@ -18,7 +18,7 @@ from checker.models.ensemble.actions import Budgets, ServerAction
 from checker.models.ensemble.build import ensemble
 from checker.models.ensemble.setup import File, Grain, Member, Prologue, Setup, Software
 from harness.processes import POLL_SECONDS, ServerError
-from harness.twin.candidates import HOLD, RELEASE, Candidates, Ensemble, Outlook, Sight
+from harness.twin.candidates import GATES, GO_ON, HOLD, LINGER, RELEASE, Candidates, Ensemble, Outlook, Sight
 from harness.twin.coverage import Coverage
 from harness.twin.subject import SECONDS, Subject
 from spec.durable import Durable
@@ -94,13 +94,16 @@ BASE = {
     ServerAction.CLIENT_WRITE: 3.0,
     ServerAction.CLIENT_SYNC: 0.5,
     ServerAction.CRASH: 0.1,
-    ServerAction.DISCONNECT: 0.5,
+    ServerAction.DISCONNECT: 0.2,
     HOLD: 0.5,
     RELEASE: 1.0,
+    LINGER: 4.0,
+    GO_ON: 1.0,
 }
 OF_CLIENTS = (ServerAction.CLIENT_WRITE, ServerAction.CLIENT_SYNC)
 USUAL = 8.0
 SLOWER = 4.0
+FARTHER = 2.0
 RARITY = 10.0
 BIASES = (0.1, 1.0, 1.0, 1.0, 2.0)
 """The factors of one episode: an action at a server is rare there, or usual, or frequent."""
@@ -198,9 +201,7 @@ class Episode:
         after = candidates.after(move)[0]
         ending = frozenset(peer for outlook in outlooks for peer, packet in outlook.emitted if packet is None)
         self.subject.cause(move, after, ending)
-        sight = (
-            self.subject.look(outlooks) if self._concerns(before, outlooks) or move.action in (HOLD, RELEASE) else None
-        )
+        sight = self.subject.look(outlooks) if self._concerns(before, outlooks) or move.action in GATES else None
         step = Step(move, sight)
         self.steps.append(step)
         if sight is None:
@@ -228,6 +229,8 @@ class Episode:
         base = BASE.get(move.action, USUAL)
         if move.action == ServerAction.CRASH and move.arguments[0] == self.ensemble.sid:
             base /= SLOWER  # a start takes a second
+        if self.ensemble.sid not in move.arguments:
+            base /= FARTHER
         return base * self._bias(move)
 
     def _bias(self, move: Move) -> float:
@@ -280,6 +283,8 @@ class Episode:
                 yield self.ensemble.write(zxids)
         if clients and server.zab is not None and server.zab.serves:
             yield Move(RELEASE if self.candidates.held else HOLD, (sid,), ())
+        if clients and (self.candidates.lingers or self.candidates.first_record):
+            yield Move(GO_ON if self.candidates.lingers else LINGER, (sid,), ())
 
     def _key(self, move: Move) -> tuple[str, ...]:
         sid = self.ensemble.sid

@@ -31,7 +31,8 @@ from spec.election.messages import QuorumLost
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import format_zxid, make_zxid
+from spec.txn import counter_of, format_zxid, make_zxid
+from spec.variants import Variant
 from spec.zab.events import Synced
 from spec.zab.leader import is_supported
 from spec.zab.leader_sync import History, history_of
@@ -41,6 +42,7 @@ from spec.zab.packets import (
     Diff,
     FollowerInfo,
     LeaderInfo,
+    NewLeader,
     Proposal,
     QuorumPacket,
     QuorumRequest,
@@ -48,9 +50,13 @@ from spec.zab.packets import (
     Trunc,
     described,
 )
-from spec.zab.state import Append, Leader
+from spec.zab.state import Append, Leader, Learner, SyncMode
 
 HOLD, RELEASE = "hold commits", "release commits"
+LINGER, GO_ON = "linger", "go on"
+"""The thread that reads packets rests when it has woken the sync thread, and goes on."""
+GATES = frozenset({HOLD, RELEASE, LINGER, GO_ON})
+"""The events of the gates at threads; no model has them."""
 OWN = frozenset({ServerAction.SYNC, ServerAction.APPLY, ServerAction.LOSE_LEADER, ServerAction.LOSE_QUORUM,
                  ServerAction.RESUME})  # fmt: skip
 """The actions that are hidden steps of a server."""
@@ -94,12 +100,13 @@ class DiskState(msgspec.Struct, frozen=True):
 class Sight(msgspec.Struct, frozen=True):
     """The observations of the server under test after an event; the fields are those of `Outlook`.
 
-    `waiting` are the zxids of the write that waits at the gate.
+    `waiting` are the zxids of the write that waits at the gate, and `applied` is 0 without an answer. They are None
+    where nothing was expected, and nothing asked or seen: then another state may still have them.
     """
 
     emitted: tuple[Emission, ...] = ()
     vote: Vote | None = None
-    waiting: tuple[int, ...] = ()
+    waiting: tuple[int, ...] | None = None
     applied: int | None = None
     disk: DiskState | None = None
 
@@ -185,12 +192,15 @@ def holds(connection: Connection | None, sid: Sid) -> bool:
 
 
 class Candidates:
-    """The candidates; `held` says whether the commit processor of the server under test is held."""
+    """The candidates; `held` says whether the commit processor of the server under test rests.
+
+    `lingers` is the record after which the thread that reads packets rests, and asks for no further one; 0 without.
+    """
 
     def __init__(self, ensemble: Ensemble, rows: Iterable[Row]) -> None:
         self.ensemble = ensemble
         self.rows = list(rows)
-        self.held = False
+        self.held, self.lingers = False, 0
 
     def after(self, move: Move) -> list[Row]:
         """The rows directly after an event, without hidden steps; no row if the event is impossible in all."""
@@ -199,8 +209,11 @@ class Candidates:
 
     def outlooks(self, move: Move) -> list[Outlook]:
         """The possible states after an event and the hidden steps that follow it."""
-        if move.action in (HOLD, RELEASE):
-            self.held = move.action == HOLD
+        match move.action:
+            case str() if move.action in (HOLD, RELEASE):
+                self.held = move.action == HOLD
+            case str() if move.action in (LINGER, GO_ON):
+                self.lingers = self.first_record if move.action == LINGER else 0
         results: dict[Outlook, None] = {}
         for row in self.rows:
             after = fire(self.ensemble.model, row, move)
@@ -259,10 +272,22 @@ class Candidates:
         return bool(rows)
 
     def note_role(self) -> None:
-        """Forget that commits are held if the server under test no longer serves: its threads have ended."""
+        """Forget that threads of the server under test rest, if its part has ended."""
         part = self.ensemble.server(self.rows[0]).zab
         if part is None or not part.serves:
             self.held = False
+        if not isinstance(part, Learner) or part.serves:
+            self.lingers = 0
+
+    @property
+    def first_record(self) -> int:
+        """The first record that the server under test logs if it reads NEWLEADER next; 0 if it does not."""
+        row = self.rows[0]
+        part = self.ensemble.server(row).zab
+        if not isinstance(part, Learner) or part.mode is not SyncMode.DIFF or not part.not_logged:
+            return 0
+        packets = toward(self.ensemble.connection(row, part.leader), self.ensemble.sid)
+        return part.not_logged[0].zxid if packets and isinstance(packets[0], NewLeader) else 0
 
     def _remembering(self, outlook: Outlook, sight: Sight) -> Row:
         """The row with the zxid that a server has in memory after an epoch without a transaction: "epoch:0".
@@ -316,6 +341,8 @@ class Candidates:
                 return not isinstance(move.arguments[1], Append) or self.ensemble.has_lost_quorum(row)
             case ServerAction.APPLY:
                 return not self.held
+            case ServerAction.RESUME:
+                return not self.lingers
             case ServerAction.LOSE_QUORUM:
                 return False  # see `Ensemble.has_lost_quorum`
         return True
@@ -324,12 +351,15 @@ class Candidates:
         ensemble = self.ensemble
         old, new = ensemble.server(before), ensemble.server(after)
         old_applied, new_applied = applied_zxid(old), applied_zxid(new)
+        queued = pending_appends(new)
+        if self.lingers:
+            queued = tuple(zxid for zxid in queued if zxid == self.lingers)
         began = _looks(new) and not (_looks(old) and old.runs)
         return Outlook(
             after,
             emitted,
             new.peer.initial_vote if began else None,
-            pending_appends(new),
+            queued,
             new_applied if new_applied > old_applied > 0 else None,
         )
 
@@ -395,29 +425,39 @@ def explains(outlook: Outlook, sight: Sight, ensemble: Ensemble) -> bool:
         if len(seen) != len(expected) or not all(map(agree, expected, seen)):
             return False
     server = ensemble.server(outlook.row)
-    if not _same_vote(outlook, sight.vote, server) or sight.waiting != outlook.queued[: len(sight.waiting)]:
+    if not _same_vote(outlook, sight.vote, server) or not _same_write(outlook, sight.waiting):
         return False
-    if bool(outlook.queued) is not bool(sight.waiting) or not _same_applied(outlook, sight.applied, server):
+    if not _same_applied(applied_zxid(server), sight.applied):
         return False
     return sight.disk is None or (not server.runs and fits_disk(server.durable, sight.disk))
 
 
-def _same_applied(outlook: Outlook, seen: int | None, server: Server) -> bool:
-    """Whether a last applied zxid is that of a state. Without one that is new, it may be observed or not."""
-    return outlook.applied == seen or (outlook.applied is None and seen == applied_zxid(server))
+def _same_write(outlook: Outlook, seen: tuple[int, ...] | None) -> bool:
+    """Whether a write that waits is the next one of a state."""
+    return seen is None or (bool(seen) is bool(outlook.queued) and seen == outlook.queued[: len(seen)])
+
+
+def _same_applied(model: int, seen: int | None) -> bool:
+    """Whether a last applied zxid is that of a state, or "epoch:0", which only a memory has."""
+    return seen is None or model == seen or (counter_of(seen) == 0 and seen > model)
 
 
 def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
     """Whether a vote is that of a state, or has a zxid that a server only has in memory (`Candidates._remembering`).
 
-    A snapshot that survives a TRUNC, in variants only, counts when the files are read again; before that, the log does.
+    In variants only, a snapshot that survives a TRUNC counts when the files are read again, and before that the log
+    does. A learner with ZOOKEEPER-4712 reads its log while a queue is written, or not at all before it serves
+    (`LearnerZooKeeperServer.shutdown`).
     """
     model = outlook.vote
     if model is None or seen is None or model == seen:
         return model == seen
     is_alike = (model.leader, model.peer_epoch) == (seen.leader, seen.peer_epoch)
     is_behind = seen.zxid == replace(server.durable, dirty=None).last_zxid < model.zxid
-    return is_alike and (is_behind or seen.zxid == make_zxid(seen.peer_epoch) > model.zxid)
+    is_late = Variant.QUEUE_SURVIVES_SHUTDOWN in server.defects and any(
+        txn.zxid == seen.zxid for txn in (*server.durable.log, *server.remains.queue)
+    )
+    return is_alike and (is_behind or is_late or seen.zxid == make_zxid(seen.peer_epoch) > model.zxid)
 
 
 def fits_disk(durable: Durable, disk: DiskState) -> bool:
@@ -439,7 +479,7 @@ def in_words(shown: Outlook | Sight) -> str:
         items.append(f"a vote for itself with zxid {format_zxid(shown.vote.zxid)}, epoch {shown.vote.peer_epoch}")
     if zxids := shown.queued[:1] if isinstance(shown, Outlook) else shown.waiting:
         items.append(f"a write of {', '.join(map(format_zxid, zxids))} to its log")
-    if shown.applied is not None:
+    if shown.applied:
         items.append(f"{format_zxid(shown.applied)} as its last applied zxid")
     if isinstance(shown, Sight) and shown.disk is not None:
         zxids = shown.disk.zxids[-SHOWN_ZXIDS:]

@@ -34,8 +34,7 @@ class Imitation:
         outlook = self._truth.outlooks(move)[0]
         server = self._ensemble.server(outlook.row)
         self._truth.rows = [outlook.row]
-        if server.zab is None or not server.zab.serves:
-            self._truth.held = False
+        self._truth.note_role()
         durable = server.durable
         zxids = tuple(txn.zxid for txn in durable.records)
         disk = None if server.runs else DiskState(durable.accepted_epoch, durable.current_epoch, zxids)
@@ -48,7 +47,7 @@ class Imitation:
 
     def waiting(self) -> tuple[int, ...]:
         """The zxid of the next record."""
-        return self._sight.waiting
+        return self._sight.waiting or ()
 
     def shut_down(self) -> None:
         """Nothing runs."""

@@ -26,7 +26,9 @@ from harness.reproduce.lab import SESSION_MILLISECONDS
 from harness.servers import CREATE, SYNC, WORLD
 from harness.session import Session
 from harness.twin.candidates import (
+    GO_ON,
     HOLD,
+    LINGER,
     RELEASE,
     DiskState,
     Emission,
@@ -54,9 +56,7 @@ from spec.zab.state import Leader, Learner, Stage
 SECONDS = 20.0
 """The longest wait for an expected observation."""
 REST_SECONDS = 0.3
-"""The time without anything new after which a server is at rest."""
-QUIET_SECONDS = 0.1
-"""The time before a crash for a server to handle an event that has no answer."""
+"""The time without anything new after which a server is at rest, also where an event has no answer."""
 NODE = "node"
 TICK_MILLISECONDS = 100
 LIMIT_TICKS = 200_000
@@ -133,6 +133,7 @@ class RealServer:
         self._sessions: list[Session] = []
         self._seen = _Seen()
         self._quiet = False  # whether it may not have handled the last event yet
+        self._caused = 0.0  # the time of the last event at this server
         self._decided = 0  # the round of the last election of this process that ended
         self._row: Row = ()
         self._voters: frozenset[Sid] = frozenset()
@@ -163,6 +164,9 @@ class RealServer:
                 raise ServerError(f"server {self.sid} does not look for a leader{self._process.last_words()}")
             self._sockets.pump(0.05)
 
+    def _is_own(self, move: Move) -> bool:
+        return self.sid in move.arguments or (move.action == ServerAction.ELECT and self.sid in move.arguments[1])
+
     def _configure(self) -> str:
         """Write the file of the server under test; return the configuration as a text."""
         view = self._ensemble.setup.files[0].view
@@ -185,8 +189,9 @@ class RealServer:
 
     def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
         """Make an event happen."""
-        self._seen, self._row, was_quiet = _Seen(), after, self._quiet
+        self._seen, self._row = _Seen(), after
         self._quiet = False
+        before, self._caused = self._caused, time.monotonic() if self._is_own(move) else self._caused
         arguments = move.arguments
         match move.action:
             case ServerAction.RECEIVE if arguments[1] == self.sid:
@@ -204,8 +209,7 @@ class RealServer:
                 self._session().send(SYNC, "/")
                 self._quiet = True
             case ServerAction.CRASH if arguments[0] == self.sid:
-                if was_quiet:
-                    time.sleep(QUIET_SECONDS)
+                time.sleep(max(0.0, before + REST_SECONDS - time.monotonic()))
                 self._kill()
             case ServerAction.RESTART if arguments[0] == self.sid:
                 self._start()
@@ -214,6 +218,10 @@ class RealServer:
             case str() if move.action == HOLD:
                 self._session()  # a new session would wait for the thread
                 self._threads.hold(ServerThread.COMMIT)
+            case str() if move.action == LINGER:
+                self._threads.linger(ServerThread.PEER)
+            case str() if move.action == GO_ON:
+                self._threads.release(ServerThread.PEER)
             case str() if move.action == RELEASE:
                 self._threads.release(ServerThread.COMMIT)
         for peer in self._ensemble.peers:
@@ -342,7 +350,9 @@ class RealServer:
         wanted = whole or any(outlook.vote is not None for outlook in outlooks)
         if wanted and looking is not None and looking.election_epoch > self._decided:
             seen.vote = seen.vote or looking.vote
-        waiting = self._gate.waiting() if whole or any(outlook.queued for outlook in outlooks) else ()
+        waiting: tuple[int, ...] | None = self._gate.waiting() if self._process.alive else ()
+        if not waiting and not whole and not any(outlook.queued for outlook in outlooks):
+            waiting = None
         applied = None
         if whole or any(outlook.applied for outlook in outlooks):
             applied = self._applied()
@@ -352,9 +362,9 @@ class RealServer:
             disk = DiskState(read_accepted_epoch(data) or 0, read_current_epoch(data) or 0, logged_zxids(data))
         return Sight(tuple(seen.emitted), seen.vote, waiting, applied, disk)
 
-    def _applied(self) -> int | None:
+    def _applied(self) -> int:
         zxid = srvr(self.own.client_port).get("Zxid")
-        return None if zxid is None else required_integer(zxid.removeprefix("0x"), base=16)
+        return 0 if zxid is None else required_integer(zxid.removeprefix("0x"), base=16)
 
     def _begins(self, outlook: Outlook, sight: Sight) -> bool:
         """Whether the sight is a beginning of that of a state."""
@@ -363,7 +373,8 @@ class RealServer:
             expected = outlook.to(peer)
             if len(seen) > len(expected) or not all(map(agree, expected, seen)):
                 return False
-        return sight.waiting == outlook.queued[: len(sight.waiting)] or bool(outlook.vote)
+        waiting = sight.waiting or ()
+        return waiting == outlook.queued[: len(waiting)] or bool(outlook.vote)
 
     def _fence(self, outlook: Outlook) -> bool:
         """Wait until the server has handled all sent packets; False without an answer that shows it."""
