@@ -81,7 +81,7 @@ class StateGraph:
 
 @dataclass(frozen=True)
 class SeenStates:
-    """What a search says about the states that it has seen, of a model or of its classes of renamed states.
+    """The counts of the states that a search has seen, of a model or of its classes of renamed states.
 
     `levels` has the number of new states at each depth, of the depths that were seen whole; `is_expanded`: the states
     of the last one were expanded. `transitions` is the number of all moves; None if some may be missing.
@@ -232,6 +232,6 @@ def _listed(value: Any) -> Any:
 
 
 def _quoted(*lines: str) -> str:
-    """A string of Graphviz; several lines are aligned at the left. A backslash of the author is no command."""
+    """A string of Graphviz; several lines are aligned at the left. A backslash of the author begins no command."""
     texts = [on_a_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines]
     return '"' + ("".join(f"{text}\\l" for text in texts) if len(texts) > 1 else texts[0]) + '"'

@@ -37,7 +37,7 @@ class AuthorPresenter:
             raise ModelError(f"{name!r} is no presenter but {type(self._object).__name__}; {right}")
 
     def lanes(self, row: Row) -> Mapping[str, Mapping[str, Json]]:
-        """The lanes of the author; else one for each column that is no channel."""
+        """The lanes of the author; else one for each column that holds no messages."""
         lanes, method = self._called("lanes", row)
         if not isinstance(lanes, Mapping) or not all(isinstance(fields, Mapping) for fields in lanes.values()):
             raise self._wrong("lanes", lanes, "a map from each lane to the map of its fields is right", method)

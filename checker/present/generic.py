@@ -98,7 +98,7 @@ class DefaultPresenter:
         yield from (_message("send", self._ends(column, message), message) for message in sendings)
 
     def _ends(self, column: Column, message: Any) -> tuple[str, str]:
-        """The sender and the receiver of a message. Raises ModelError for a name that is no column."""
+        """The sender and the receiver of a message. Raises ModelError for a name that no column has."""
         if (pair := _pair_of(column)) is not None:
             return pair
         assert column.channel is not None
