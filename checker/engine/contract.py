@@ -89,13 +89,19 @@ def _components(kind: type) -> Callable[[Any], Iterable[Any]]:
 
 def is_data(value: Any) -> bool:
     """Whether a value is made of plain values, enumerations, tuples, frozensets, and records of these."""
-    kind = type(value)
-    if kind in _PLAIN or isinstance(value, Enum):
-        return True
+    parts = _parts_of_data(value.__class__)
+    return parts is not None and all(map(is_data, parts(value)))
+
+
+@cache
+def _parts_of_data(kind: Any) -> Callable[[Any], Iterable[Any]] | None:
+    """The function that takes data of this type apart; None if the type is none of data."""
+    if kind in _PLAIN or issubclass(kind, Enum):
+        return lambda _: ()
+    if issubclass(kind, tuple | frozenset):
+        return iter
     is_record = hasattr(kind, "__struct_fields__") or hasattr(kind, "__dataclass_fields__")
-    if not is_record and not issubclass(kind, tuple | frozenset):
-        return False
-    return all(map(is_data, _components(value.__class__)(value)))
+    return _components(kind) if is_record else None
 
 
 def described(value: Any) -> str:

@@ -19,10 +19,11 @@ This is exact only if the model makes no difference between the actors. Rules of
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from itertools import chain, pairwise, permutations, product
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -103,26 +104,48 @@ def _row_after(model: Model, row: Row, names: Names) -> Row:
 
 
 def renamed(value: Any, names: Names) -> Any:
-    """A value with other names in it. Raises ModelError for a type that cannot be taken apart."""
-    if isinstance(value, _PLAIN):
-        return value
-    if isinstance(value, str):
-        return names.get(value, value)
-    if isinstance(value, frozenset):
-        return frozenset(renamed(part, names) for part in value)
-    if isinstance(value, tuple):
-        parts = [renamed(part, names) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    fields = {name: renamed(getattr(value, name), names) for name in _field_names(value)}
-    if isinstance(value, msgspec.Struct):
-        return msgspec.structs.replace(value, **fields)
-    return dataclasses.replace(value, **fields)
+    """A value with other names in it; the same object if it has none. Raises ModelError for an unknown type."""
+    rename = _renamer(value.__class__)
+    return value if rename is None else rename(value, names)
 
 
-def _field_names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, msgspec.Struct):
-        return value.__struct_fields__
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return tuple(field.name for field in dataclasses.fields(value))
+@cache
+def _renamer(kind: Any) -> Callable[[Any, Names], Any] | None:
+    """The function that renames values of a type, made once for each type; None if they hold no names."""
+    if issubclass(kind, _PLAIN):
+        return None
+    if issubclass(kind, str):
+        return lambda value, names: names.get(value, value)
+    if issubclass(kind, frozenset):
+        return lambda value, names: frozenset([renamed(part, names) for part in value])
+    if issubclass(kind, tuple):
+        return _renamer_of_parts(iter, (lambda parts: kind(*parts)) if hasattr(kind, "_fields") else tuple)
+    fields = _field_names(kind)
+    if fields is None:
+        return _refuse
+    apart = attrgetter(*fields) if len(fields) > 1 else lambda value: [getattr(value, field) for field in fields]
+    return _renamer_of_parts(apart, lambda parts: kind(**dict(zip(fields, parts, strict=True))))
+
+
+def _renamer_of_parts(apart: Callable[[Any], Iterable[Any]], together: Callable[[Any], Any]) -> Callable[..., Any]:
+    def rename(value: Any, names: Names) -> Any:
+        parts, is_changed = [], False
+        for part in apart(value):
+            of_part = _renamer(part.__class__)
+            after = part if of_part is None else of_part(part, names)
+            is_changed = is_changed or after is not part
+            parts.append(after)
+        return together(parts) if is_changed else value
+
+    return rename
+
+
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+def _refuse(value: Any, _: Names) -> Any:
     right = "use strings, numbers, tuples, frozensets, enumerations, frozen dataclasses and structs"
     raise ModelError(f"symmetry cannot look for names in {short(value)}, of the type {type(value).__name__}; {right}")

@@ -19,7 +19,7 @@ Rules: numbers only grow. Cells and nodes share one sequence of ids, so that the
 identifies its subject.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ import numpy as np
 from checker.engine.arrays import Vector
 from checker.engine.contract import call, described, is_data, project, same_types, short, step
 from checker.engine.kernels import hash_tables, move_kernels
-from checker.engine.model import Actor, Column, Kind, Model, ModelError, Move, Outcome, Read, Renaming, Row, Symmetry
+from checker.engine.model import Actor, Column, Kind, Model, ModelError, Move, Outcome, Read, Row, Symmetry
 from checker.engine.result import VALUE
 from checker.engine.tables.layout import ModelLayout
 
@@ -60,17 +60,21 @@ class CellNumbers:
         return number
 
     def of_text(self, column: int, value: Any) -> int:
-        """The number that a value has by its text alone: in every process, and if it is never met.
+        """The number that a value has by its text alone: in every process, and if it is never met. Raises ModelError.
 
-        Raises ModelError if other values may have the same text: it is no data, or of one of two types with one name.
+        It is an error if other values may have the same text: it is no data, or of one of two types with one name.
         """
+        self.check(column, value)
+        return self._hash(column, described(value))
+
+    def check(self, column: int, value: Any) -> None:
+        """Raises ModelError unless a value has a number by its text alone."""
         if self._repeats[column] or not is_data(value):
             raise ModelError(
                 f"the column {self._names[column]!r} has values that their texts do not tell apart, such as "
                 f"{short(value)}: they hold objects that are no data, or types of one name; a search with "
                 "symmetry or on a cluster needs data in their place"
             )
-        return self._hash(column, described(value))
 
     def _hash(self, column: int, text: str) -> int:
         data = f"{self._names[column]}\0{text}".encode(errors="surrogatepass")
@@ -118,9 +122,14 @@ class ModelCalls:
         """Count a call of a function; whether it is called a second time, to compare the answers."""
         self.calls += 1
         called = self._called[who] = self._called.get(who, 0) + 1
-        is_verified = called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0
-        self.work += VALUE * arguments * (2 if is_verified else 1)
-        return is_verified
+        is_twice = is_verified(called)
+        self.work += VALUE * arguments * (2 if is_twice else 1)
+        return is_twice
+
+
+def is_verified(called: int) -> bool:
+    """Whether the call of a function with this number is made twice."""
+    return called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0
 
 
 def _compare(who: str, answer: Any, again: Any, arguments: tuple[Any, ...]) -> None:
@@ -136,14 +145,25 @@ Array = np.ndarray[Any, Any]
 
 
 class Images:
-    """The images of all cells, by number; `cells` has those of each column by value. Nodes have images of zero."""
+    """The images of all cells, by number. Nodes have images of zero.
 
-    def __init__(
-        self, model: Model, symmetry: Symmetry, numbers: CellNumbers, cells: Sequence[Mapping[Any, int]]
-    ) -> None:
-        self._names, self._index = [column.name for column in model.columns], model.index
-        self._renamings, self._numbers, self._cells = symmetry.renamings, numbers, cells
-        self._images = Vector(np.uint64, 1 + len(symmetry.renamings))
+    The renamings of a symmetry are a group. So the images of an image of a cell are those of the cell in another order,
+    and only the first cell of an orbit is renamed. Some later ones are compared.
+    """
+
+    def __init__(self, model: Model, symmetry: Symmetry, numbers: CellNumbers) -> None:
+        names, index = [column.name for column in model.columns], model.index
+        self._numbers, self._images = numbers, Vector(np.uint64, 1 + len(symmetry.renamings))
+        # The identity is the first one, with image 0.
+        self._values = [_identity, *(renaming.value for renaming in symmetry.renamings)]
+        self._columns = [
+            [index[columns.get(name, name)] for name in names]
+            for columns in ({}, *(renaming.columns for renaming in symmetry.renamings))
+        ]
+        self._orders = _products(self._columns)
+        self._has_orders = len(self._orders) > 0
+        self._places: dict[int, int] = {}  # by the number of an image that is no cell: its place in `_images`, flat
+        self._cells = 0
 
     @property
     def array(self) -> Array:
@@ -156,18 +176,43 @@ class Images:
 
     def append(self, column: int, value: Any, number: int) -> None:
         """Add the images of a new cell, which has this number. Raises ModelError."""
-        self._numbers.of_text(column, value)
-        renamed = (self._image(renaming, column, value, number) for renaming in self._renamings)
-        self._images.append((number, *renamed))
+        place = self._places.pop(number, None)
+        if place is None:
+            images = self._renamed(column, value, number)
+            if self._has_orders:
+                first = self._images.size * len(images)
+                self._places |= {image: first + order for order, image in enumerate(images) if image != number}
+        else:
+            cell, order = divmod(place, len(self._values))
+            images = self._images.view[cell][self._orders[order]].tolist()
+            self._cells += 1
+            if is_verified(self._cells) and images != self._renamed(column, value, number):
+                raise ModelError(f"the renamings of the model are no group: those of {short(value)} are not alike")
+        self._images.append(images)
 
-    def _image(self, renaming: Renaming, column: int, value: Any, number: int) -> int:
-        name = self._names[column]
-        target = self._index[renaming.columns.get(name, name)]
-        after = call("a renaming", renaming.value, value)
-        if target == column and after is value:
-            return number
-        cell = self._cells[target].get(after)
-        return self._numbers.of_text(target, after) if cell is None else int(self._images.view[cell, 0])
+    def _renamed(self, column: int, value: Any, number: int) -> list[int]:
+        self._numbers.check(column, value)
+        images = []
+        for rename, columns in zip(self._values, self._columns, strict=True):
+            after, target = call("a renaming", rename, value), columns[column]
+            is_same = target == column and after is value
+            images.append(number if is_same else self._numbers.of_text(target, after))
+        return images
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _products(columns: Sequence[Sequence[int]]) -> Array:
+    """The order of the images of an image: of renaming [i, j], which is i and then j. Empty if columns do not tell it.
+
+    `columns` has the column after each renaming, by the column before it.
+    """
+    numbers = {tuple(after): number for number, after in enumerate(columns)}
+    products = [[numbers.get(tuple(then[column] for column in first)) for then in columns] for first in columns]
+    is_group = len(numbers) == len(columns) and not any(None in row for row in products)
+    return np.array(products if is_group else [], np.intp)
 
 
 NO_ACTION = 0
@@ -223,7 +268,7 @@ class Interner:
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
         self._images: Images | None = None
         if symmetric and model.symmetry is not None:
-            self._images = Images(model, model.symmetry, self._numbers, self._cells)
+            self._images = Images(model, model.symmetry, self._numbers)
         self._by_column = [Vector(np.uint32) for _ in model.columns]
         self._in_columns = np.zeros(0, np.uint32), np.zeros(0, np.uint64)  # `cells_by_column`, as last asked for
         self._alike: dict[tuple[int, tuple[int, ...]], int] = {}

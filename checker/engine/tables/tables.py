@@ -143,6 +143,7 @@ class Tables(Interner):
         self.verdicts = Verdicts(model, self._layout)
         self._learnt: dict[int, tuple[int, int, int]] = {}
         self._steps_named = [f"the step of {actor.name!r}" for actor in model.actors]
+        self._columns_of = [[model.index[column] for column in actor.columns] for actor in model.actors]
         self._targets = {actor.name: self._target(position) for position, actor in enumerate(model.actors)}
         self._group_rows = np.array(
             [(group.first, group.width, self._new_id(Node(n, ()))) for n, group in enumerate(self._layout.groups)],
@@ -206,17 +207,15 @@ class Tables(Interner):
         if outcome is None:
             return IMPOSSIBLE
         entries = self._entries(outcome.sends, who)
-        columns = [self.model.index[column] for column in actor.columns]
-        after = [self.cell(column, value, who) for column, value in zip(columns, outcome.values, strict=True)]
+        columns, after = self._columns_of[position], outcome.values
         if position not in self._layout.actor_group:
-            return self._effect(NO_ACTION, tuple(entries)) << 32 | after[0]
-        before = [self._cells[column][value] for column, value in zip(columns, values, strict=True)]
-        changed = [
-            word
-            for column, old, new in zip(columns, before, after, strict=True)
-            if old != new
-            for word in self._set(column, old, new)
-        ]
+            cell = subject if after[0] is values[0] else self.cell(columns[0], after[0], who)
+            return self._effect(NO_ACTION, tuple(entries)) << 32 | cell
+        changed: list[int] = []
+        for column, value, new_value in zip(columns, values, after, strict=True):
+            if new_value is not value:
+                old, new = self._cells[column][value], self.cell(column, new_value, who)
+                changed += self._set(column, old, new) if old != new else ()
         return self._effect(NO_ACTION, (*changed, *entries)) << 32 | subject
 
     # -- moves and properties --------------------------------------------------------------------------------

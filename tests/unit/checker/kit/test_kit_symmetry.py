@@ -23,9 +23,11 @@ from checker.engine import (
     Outcome,
     Property,
     Read,
+    Renaming,
     Rule,
     Send,
     StepProperty,
+    Symmetry,
     plain,
     search,
 )
@@ -33,6 +35,7 @@ from checker.engine.contract import described
 from checker.engine.result import verdict_disagreements
 from checker.engine.semantics import successors
 from checker.engine.symmetric_search import SYMMETRIC
+from checker.engine.tables import Tables
 from checker.kit import Machine, Network, Reaction, interchangeable, network_model, to_each
 from checker.present import job_of_model
 from checker.report.verdict import judge
@@ -311,3 +314,15 @@ def test_the_error_for_a_property_has_a_bounded_length() -> None:
     with pytest.raises(ModelError, match="the property 'First'") as raised:
         search.explore(interchangeable(model, NAMES_OF_RING), frontier=SYMMETRIC)
     assert len(str(raised.value)) < 1_500
+
+
+def test_renamings_of_values_that_are_no_group_are_an_error() -> None:
+    """The images of a renamed value are taken from those of the value, so the renamings must agree."""
+    columns = (Column("a", "a"), Column("b", "a"))
+    model = Model("no group", columns, (), ())
+    away = Renaming({"a": "b", "b": "a"}, lambda value: {"a": "b", "b": "c"}[value])
+    tables = Tables(model.with_symmetry(Symmetry((away,))), symmetric=True)
+
+    tables.cell(0, "a", "a test")
+    with pytest.raises(ModelError, match="no group: those of 'b'"):
+        tables.cell(1, "b", "a test")
