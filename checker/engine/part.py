@@ -134,6 +134,8 @@ class Part:
             deadlocks=result.deadlocks,
             coverage=state.counts.coverage(),
             evaluations=result.evaluations,
+            functions=dict(tables.functions.costs),
+            values=tables.values_of_columns(),
             work=self.rounds.expanded + tables.functions.work - self._work_before,
             python_steps=tables.functions.steps,
             python_calls=tables.functions.calls,

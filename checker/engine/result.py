@@ -7,7 +7,7 @@ incomplete). An exploration is exhausted only if every reachable state was expan
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -120,6 +120,14 @@ class Evaluations:
     premise: int = 0
 
 
+@dataclass
+class FunctionCost:
+    """The calls of a function of a model, and their time in seconds, with the second calls that compare answers."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True)
 class Liveness:
     """The statistics of a property of liveness.
@@ -146,13 +154,16 @@ class Liveness:
 class SearchCounts:
     """The counts of a search, of a part, or of some walks; they can be added.
 
-    `coverage` has an entry for each action, `evaluations` one for each property that is evaluated in states.
+    `coverage` has an entry for each action, `evaluations` one for each property that is evaluated in states,
+    `functions` one for each called function of the model, and `values` the number of values of each column.
     """
 
     transitions: int = 0
     deadlocks: int = 0  # states without a successor, expected or not
     coverage: dict[str, Coverage] = field(default_factory=dict)
     evaluations: dict[str, Evaluations] = field(default_factory=dict)
+    functions: dict[str, FunctionCost] = field(default_factory=dict)
+    values: dict[str, int] = field(default_factory=dict)
     work: int = 0  # of this sitting: transitions, VALUE for each argument of a call of a model function, examined graph
     python_steps: int = 0  # calls of step functions
     python_calls: int = 0  # of any function of the model, these included
@@ -162,7 +173,7 @@ class SearchCounts:
     def add(self, other: SearchCounts) -> None:
         """Add the counts of another part."""
         for count in fields(SearchCounts):
-            if count.name not in ("coverage", "evaluations"):
+            if count.default is not MISSING:
                 setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
         for action, coverage in other.coverage.items():
             total = self.coverage.setdefault(action, Coverage())
@@ -170,6 +181,11 @@ class SearchCounts:
         for name, evaluations in other.evaluations.items():
             sums = self.evaluations.setdefault(name, Evaluations())
             sums.states, sums.premise = sums.states + evaluations.states, sums.premise + evaluations.premise
+        for name, cost in other.functions.items():
+            whole = self.functions.setdefault(name, FunctionCost())
+            whole.calls, whole.seconds = whole.calls + cost.calls, whole.seconds + cost.seconds
+        for column, number in other.values.items():
+            self.values[column] = max(number, self.values.get(column, 0))
 
 
 @dataclass

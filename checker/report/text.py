@@ -35,6 +35,8 @@ from checker.job import Job, Verdict
 from checker.report.verdict import Judgement, fairness, is_idle, may_be_idle, memory
 from spec.text import on_a_line
 
+LEAST_PYTHON = 1.0  # seconds of Python for which the report has the functions that took them
+MOST_SHOWN = 5  # functions, and columns
 NEGLIGIBLE = 1e-6  # a probability of a collision for which the report offers no second search
 
 STYLES = {
@@ -72,7 +74,7 @@ def search_lines(job: Job, exploration: Exploration, judgement: Judgement, *, le
     properties = exploration.model.properties
     rows = [_property(job, exploration, prop) for prop in properties]
     warned = [_is_warning(exploration, prop) for prop in properties]
-    costs = [_search(exploration), _levels(exploration) if levels else []]
+    costs = [_search(exploration), _python(exploration), _levels(exploration) if levels else []]
     return laid_out(job, exploration, judgement, _limits(exploration.limits), rows, warned, costs)
 
 
@@ -277,6 +279,24 @@ def _search(exploration: Exploration) -> list[Line]:
     rows += [("workers", line) for line in e.workers]
     rows += [("checkpoint", note) for note in e.notes]
     return section(f"search by the {e.engine} engine", rows)
+
+
+def _python(exploration: Exploration) -> list[Line]:
+    """The functions of the model that took most of the time, and the columns with most values."""
+    seconds = exploration.python_seconds
+    if seconds < LEAST_PYTHON:
+        return []
+    longest = sorted(exploration.functions.items(), key=lambda item: -item[1].seconds)[:MOST_SHOWN]
+    rows = [(name, f"{cost.calls:,} calls", _share(cost.seconds, seconds)) for name, cost in longest]
+    rest = max(0.0, seconds - sum(cost.seconds for cost in exploration.functions.values()))
+    rows.append(("the numbers of values", "", _share(rest, seconds)))
+    widest = sorted(exploration.values.items(), key=lambda item: -item[1])[:MOST_SHOWN]
+    rows += [(f"the column {name!r}", f"{number:,} values", "") for name, number in widest]
+    return section("time of Python, and the values that cause it", rows)
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part:.2f} s, {part / whole:.0%}"
 
 
 def _collisions(exploration: Exploration) -> str:

@@ -19,6 +19,7 @@ Rules: numbers only grow. Cells and nodes share one sequence of ids, so that the
 identifies its subject.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -30,7 +31,7 @@ from checker.engine.arrays import Vector
 from checker.engine.contract import call, described, is_data, project, same_types, short, step
 from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import Actor, Column, Kind, Model, ModelError, Move, Outcome, Read, Row, Symmetry
-from checker.engine.result import VALUE
+from checker.engine.result import VALUE, FunctionCost
 from checker.engine.tables.layout import ModelLayout
 
 
@@ -95,36 +96,44 @@ class ModelCalls:
     """Calls the functions of a model.
 
     `calls` counts the calls of all functions, and `steps` those of step functions among them. `work` is the work of the
-    calls, in transitions.
+    calls, in transitions. `costs` has each function by its name in messages.
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.calls, self.steps, self.work = 0, 0, 0
-        self._called: dict[str, int] = {}
+        self.costs: dict[str, FunctionCost] = {}
 
     def call(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """The answer of a function. Raises ModelError if it fails, or gives another answer the second time."""
+        began = time.perf_counter()
         answer = call(who, function, *arguments)
-        if self._counted(who, len(arguments)):
+        cost = self._counted(who, len(arguments))
+        if is_verified(cost.calls):
             _compare(who, answer, call(who, function, *arguments), arguments)
+        cost.seconds += time.perf_counter() - began
         return answer
 
     def step(self, who: str, actor: Actor, values: tuple[Any, ...], operation: Any) -> Outcome | None:
         """The outcome of an operation; None if it is not possible. Raises ModelError as `call` does."""
         self.steps += 1
+        began = time.perf_counter()
         outcome = step(self.model, actor, values, operation)
-        if self._counted(who, 2):
+        cost = self._counted(who, 2)
+        if is_verified(cost.calls):
             _compare(who, outcome, step(self.model, actor, values, operation), (values, operation))
+        cost.seconds += time.perf_counter() - began
         return outcome
 
-    def _counted(self, who: str, arguments: int) -> bool:
-        """Count a call of a function; whether it is called a second time, to compare the answers."""
+    def _counted(self, who: str, arguments: int) -> FunctionCost:
+        """Count a call of a function, and a second one if there will be one to compare the answers."""
         self.calls += 1
-        called = self._called[who] = self._called.get(who, 0) + 1
-        is_twice = is_verified(called)
-        self.work += VALUE * arguments * (2 if is_twice else 1)
-        return is_twice
+        cost = self.costs.get(who)
+        if cost is None:
+            cost = self.costs[who] = FunctionCost()
+        cost.calls += 1
+        self.work += VALUE * arguments * (2 if is_verified(cost.calls) else 1)
+        return cost
 
 
 def is_verified(called: int) -> bool:
@@ -319,6 +328,10 @@ class Interner:
             if classes[slot] == int(hash_tables.NEVER):
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
+
+    def values_of_columns(self) -> dict[str, int]:
+        """The number of values of each column, by its name."""
+        return {column.name: cells.size for column, cells in zip(self.model.columns, self._by_column, strict=True)}
 
     def cells_by_column(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """All cells in the order of their columns and places (u32), and where each column begins there (u64)."""

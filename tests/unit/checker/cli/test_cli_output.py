@@ -125,8 +125,8 @@ REPORT = {
 JOB = {"name", "grain", "bounds", "expected", "violations", "like"}
 SEARCH = {
     "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
-    "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "spilled_bytes",
-    "collision_probability", "seed",
+    "python_steps", "python_calls", "python_seconds", "functions", "values",
+    "peak_bytes", "bytes_per_state", "spilled_bytes", "collision_probability", "seed",
     "reduction",
     "second_engine",
     "notes",

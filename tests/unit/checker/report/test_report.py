@@ -9,7 +9,7 @@ from rich.console import Console
 
 from checker.engine.discovery import Discovery
 from checker.engine.model import Finding, Kind, Property, Read
-from checker.engine.result import Coverage, Evaluations, Exploration, Limits, Stop
+from checker.engine.result import Coverage, Evaluations, Exploration, FunctionCost, Limits, Stop
 from checker.job import Job, Verdict
 from checker.models.small_election import election
 from checker.present import DefaultPresenter
@@ -63,6 +63,24 @@ def test_grain_bounds_and_limits_are_named():
         "grain fine",
         "bounds 1 crash",
         "limits depth 2, 1,000 states, 2 MB of memory, 60 s, 500 transitions of work",
+    ]
+
+
+def test_a_run_with_much_time_in_python_names_the_functions_and_the_columns_that_cause_it():
+    run = replace(
+        a_run(),
+        python_seconds=4.0,
+        functions={"the step of 's1'": FunctionCost(1_200, 1.0), "the rule 'start'": FunctionCost(5, 2.0)},
+        values={"s1": 300, "s2": 7_000},
+    )
+    lines = words(lines_of(run))
+
+    assert lines[lines.index("time of Python, and the values that cause it") :][1:6] == [
+        "the rule 'start' 5 calls 2.00 s, 50%",
+        "the step of 's1' 1,200 calls 1.00 s, 25%",
+        "the numbers of values 1.00 s, 25%",
+        "the column 's2' 7,000 values",
+        "the column 's1' 300 values",
     ]
 
 
