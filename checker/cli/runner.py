@@ -29,7 +29,7 @@ from checker.engine.process import allowed_memory, free_memory
 from checker.execution import Deadline, compare_with_symmetry, compile_kernels, run_job
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
-from checker.present.author import without_author
+from checker.present.author import presented_otherwise
 from checker.report import invariants_lines, judge, refuse, summary_line
 from checker.report.json_report import verdicts
 from checker.report.text import Line, print_lines, search_lines
@@ -358,15 +358,17 @@ def with_traces(
     """Return the outcome with a minimised trace of each finding, shortest first.
 
     `refine` refines runs of the oracle grain to messages where possible. After the end of a budget, or an interrupt,
-    the traces are not minimised. Where the presenter of an author fails, the default presenter shows all of them.
+    the traces are not minimised. Where a presenter fails, another one shows all of them, so that no finding is lost.
     """
-    try:
-        return _with_traces(outcome, refine=refine, witnesses=witnesses, budget=budget)
-    except ModelError as error:
-        if outcome.job is None or (job := without_author(outcome.job)) is outcome.job:
-            raise
-        say_on_error_stream(f"note: the traces are shown by the default presenter: {error}")
-    return _with_traces(replace(outcome, job=job), refine=refine, witnesses=witnesses, budget=budget)
+    while True:
+        try:
+            return _with_traces(outcome, refine=refine, witnesses=witnesses, budget=budget)
+        except ModelError as error:
+            job = None if outcome.job is None else presented_otherwise(outcome.job)
+            if job is None:
+                raise
+            say_on_error_stream(f"note: the traces are shown without a part that fails: {error}")
+            outcome = replace(outcome, job=job)
 
 
 def _with_traces(outcome: RunOutcome, *, refine: bool, witnesses: bool, budget: Deadline | None) -> RunOutcome:

@@ -98,6 +98,14 @@ class Column:
     initial: Any
     channel: Channel | None = None
 
+    @property
+    def ends(self) -> str:
+        """The sender and the receiver of a channel, in words; empty for any other column."""
+        if self.channel is None:
+            return ""
+        names = ["each message says" if callable(end) else end for end in (self.channel.sender, self.channel.receiver)]
+        return f"from {names[0]} to {names[1]}"
+
     def check_channel(self, names: Container[str]) -> None:
         """Raises ModelError for a channel of another form, or of a process that is no column among these."""
         if self.channel is None:
@@ -356,12 +364,12 @@ class Model:
 
     def _repr_html_(self) -> str:
         """The columns, actors, rules and properties, as HTML for a notebook."""
-        columns = [(column.name, _BRIEF.repr(column.initial)) for column in self.columns]
+        columns = [(column.name, _BRIEF.repr(column.initial), column.ends) for column in self.columns]
         actors = [(actor.name, ", ".join(actor.columns)) for actor in self.actors]
         rules = [(rule.name, _columns_of(rule.reads), _listed(rule.actions), rule.fairness) for rule in self.rules]
         properties = [(prop.name, prop.kind.value, _columns_of(prop.reads), prop.meaning) for prop in self.properties]
         sections: list[tuple[str, tuple[str, ...], Sequence[Sequence[str]]]] = [
-            (_count("column", "columns", columns), ("column", "at first"), columns),
+            (_count("column", "columns", columns), ("column", "at first", "messages"), columns),
             (_count("actor", "actors", actors), ("actor", "columns"), actors),
             (_count("rule", "rules", rules), ("rule", "reads", "actions", "fair"), rules),
             (_count("property", "properties", properties), ("property", "kind", "reads", "meaning"), properties),

@@ -12,7 +12,7 @@ from typing import Any
 from checker.engine.contract import call, wrong
 from checker.engine.model import Model, ModelError, Move, Row
 from checker.job import DiagramEvent, Job, Json
-from checker.present.generic import DefaultPresenter
+from checker.present.generic import BarePresenter, DefaultPresenter
 from checker.traces.trace import RESERVED
 
 METHODS = ("lanes", "caption", "diagram")
@@ -87,9 +87,14 @@ def _takes(function: Callable[..., Any], model: Model) -> bool:
     return True
 
 
-def without_author(job: Job) -> Job:
-    """The same job with the default presenter, if an author has presented it."""
+def presented_otherwise(job: Job) -> Job | None:
+    """The same job with the presenter to take if its own fails; None if there is no other.
+
+    A failing presenter of an author is replaced by the default one, and a failing default one by `BarePresenter`.
+    """
+    if isinstance(job.presenter, BarePresenter):
+        return None
     if not isinstance(job.presenter, AuthorPresenter):
-        return job
+        return replace(job, presenter=BarePresenter(job.model))
     source = {key: value for key, value in job.source.items() if key != "presenter"}
     return replace(job, presenter=job.presenter.default, source=source)

@@ -139,6 +139,25 @@ class DefaultPresenter:
             yield DiagramEvent(kind, lanes[0], kind, peer=next(iter(lanes[1:]), None))
 
 
+class BarePresenter:
+    """The presenter that calls no function of an author: each value is its `repr`, and no message is drawn."""
+
+    def __init__(self, model: Model) -> None:
+        self._names = [column.name for column in model.columns]
+
+    def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
+        """One lane for each column."""
+        return {name: {"value": short(value)} for name, value in zip(self._names, row, strict=True)}
+
+    def caption(self, move: Move) -> str:
+        """The action with its arguments."""
+        return " ".join([move.action, *map(short, move.arguments)])
+
+    def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:  # noqa: ARG002
+        """Nothing."""
+        return ()
+
+
 def _named(argument: Any) -> str:
     return ", ".join(map(show, map(to_json, argument))) if isinstance(argument, tuple) else show(to_json(argument))
 

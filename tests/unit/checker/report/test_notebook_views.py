@@ -13,6 +13,7 @@ from rich.console import Console
 
 from checker.engine import (
     Actor,
+    Channel,
     Column,
     Exploration,
     Finding,
@@ -154,9 +155,15 @@ def test_a_symmetric_exploration_says_what_counts_once() -> None:
 
 def test_a_model_shows_its_columns_actors_rules_and_properties() -> None:
     text = words(named("late"))
-    assert "late: | 1 column, 1 actor, 1 rule, 1 property | 1 column | column | at first | late | ''" in text
+    assert "late: | 1 column, 1 actor, 1 rule, 1 property | 1 column | column | at first | messages | late | ''" in text
     assert "rule | reads | actions | fair | late | late | late | late" in text
     assert "property | kind | reads | meaning | late | always | late | late" in text
+
+
+def test_a_model_shows_the_ends_of_a_channel() -> None:
+    channels = (Column("mail", (), Channel("a", "b")), Column("post", (), Channel("a", lambda message: message)))
+    text = words(Model("model", (Column("a", 0), Column("b", 0), *channels), (), ()))
+    assert "mail | () | from a to b | post | () | from a to each message says" in text
 
 
 class _Unprintable:

@@ -62,6 +62,45 @@ class Nothing:
 """
 
 
+COUNT = """\
+from dataclasses import dataclass
+
+from checker.engine import Actor, Channel, Column, Finding, Model, Move, Outcome, Property, Read, Rule, Send
+from checker.kit import Action, Traits
+
+fails = "FAILS"
+
+
+class Step(Action):
+    ADD = "add", Traits(caption="{} {}" if fails == "caption" else "one more")
+
+
+@dataclass(frozen=True)
+class Count:
+    number: int = 0
+
+    def lane_fields(self):
+        return {"number": self.number // (fails != "lane_fields")}
+
+
+def receiver(message):
+    return ["count"][message // (fails != "receiver")]
+
+
+move = Move(Step.ADD, ("count",), (Send("count", "add"), Send("mail", "add")))
+model = Model(
+    "count",
+    (Column("count", Count()), Column("mail", (), Channel("count", receiver))),
+    (
+        Actor("count", ("count",), lambda values, _: Outcome((Count(values[0].number + 1),))),
+        Actor("mail", ("mail",), lambda values, _: Outcome(((*values[0], 0),))),
+    ),
+    (Rule("add", (Read("count"),), lambda count: [move] if count.number < 3 else []),),
+    (Property("Few", (Read("count"),), lambda count: Finding("2") if count.number == 2 else None),),
+)
+"""
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "lamp.py").write_text(LAMP)
@@ -91,7 +130,7 @@ def test_an_error_in_a_presenter_loses_no_finding() -> None:
     assert "violated: Dark at depth 1" in ended.out
     assert "1 | press        | value=true" in ended.out
     assert ended.err.startswith(
-        "note: the traces are shown by the default presenter: caption of the presenter 'Broken' raises KeyError: "
+        "note: the traces are shown without a part that fails: caption of the presenter 'Broken' raises KeyError: "
         "'caption' (line "
     )
 
@@ -161,6 +200,24 @@ def test_the_other_commands_on_models_take_it() -> None:
     exported = cli("explore", "lamp.py:model", "--presenter", "Words", "--export", "page")
     assert exported.code == 0
     assert "somebody presses the button" in next(Path("page").rglob("*.html")).read_text()
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        ("lane_fields", "lane_fields of a Count raises ZeroDivisionError"),
+        ("caption", "the caption of the action 'add' raises IndexError"),
+        ("receiver", "the receiver of the channel 'mail' raises ZeroDivisionError"),
+    ],
+)
+def test_an_error_in_what_shows_a_model_loses_no_finding(folder: Path, function: str, problem: str) -> None:
+    (folder / "count.py").write_text(COUNT.replace("FAILS", function))
+    ended = cli("run", "count.py:model", "--engine", "plain", "--junit", "junit.xml")
+    assert ended.code == 12
+    assert "violated: Few at depth 2" in ended.out
+    assert "value=Count(number=2)" in ended.out
+    assert ended.err.startswith(f"note: the traces are shown without a part that fails: {problem}")
+    assert ended.err.count("\n") == 1
 
 
 # -- wrong results -------------------------------------------------------------------------------------------
