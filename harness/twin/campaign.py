@@ -194,7 +194,7 @@ class Episode:
 
     def follow(self, move: Move) -> Misfit | None:
         """Cause an event, look, and keep the candidates that explain the sight."""
-        candidates = self.candidates
+        candidates, lingered = self.candidates, self.candidates.lingers
         self.moves.append(move)
         before = candidates.rows[0]
         outlooks = candidates.outlooks(move)
@@ -209,6 +209,8 @@ class Episode:
         elif not candidates.fit(outlooks, sight):
             return Misfit(step, tuple(outlooks))
         candidates.note_role()
+        if lingered and not candidates.lingers:
+            self.subject.cause(Move(GO_ON, (self.ensemble.sid,), ()), candidates.rows[0], frozenset())
         for _, packet in sight.emitted if sight is not None else ():
             if packet is not None:
                 self.coverage.packets[name_of(packet), self.phase] += 1

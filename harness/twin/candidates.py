@@ -272,11 +272,11 @@ class Candidates:
         return bool(rows)
 
     def note_role(self) -> None:
-        """Forget that threads of the server under test rest, if its part has ended."""
+        """Forget that threads of the server under test rest: its part has ended, or no sync thread was woken."""
         part = self.ensemble.server(self.rows[0]).zab
         if part is None or not part.serves:
             self.held = False
-        if not isinstance(part, Learner) or part.serves:
+        if not self.first_record and not (isinstance(part, Learner) and part.owes_ack):
             self.lingers = 0
 
     @property
@@ -352,7 +352,7 @@ class Candidates:
         old, new = ensemble.server(before), ensemble.server(after)
         old_applied, new_applied = applied_zxid(old), applied_zxid(new)
         queued = pending_appends(new)
-        if self.lingers:
+        if self.lingers and isinstance(new.zab, Learner) and new.zab.owes_ack:
             queued = tuple(zxid for zxid in queued if zxid == self.lingers)
         began = _looks(new) and not (_looks(old) and old.runs)
         return Outlook(

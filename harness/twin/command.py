@@ -11,6 +11,7 @@ import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,6 +147,12 @@ class Campaign:
     def run(self, saved: SavedRun | None) -> int:
         """Run episodes up to the limits, or the saved run; return the exit code."""
         choice, views = random.Random(self._options.seed), casts(self._options.server, self._options.servers)
+        with suppress(KeyboardInterrupt):
+            self._run_episodes(saved, choice, views)
+        print("\n".join(self._summary()), flush=True)
+        return 1 if self._unexplained else 3 if self._failures else 0
+
+    def _run_episodes(self, saved: SavedRun | None, choice: random.Random, views: Sequence[View]) -> None:
         while self._steps < self._options.steps and not self._is_late():
             self._episodes += 1
             if saved is None:
@@ -165,8 +172,6 @@ class Campaign:
                     self._report(episode, view, misfit)
             if saved is not None:
                 break
-        print("\n".join(self._summary()), flush=True)
-        return 1 if self._unexplained else 3 if self._failures else 0
 
     def _is_late(self) -> bool:
         minutes = self._options.minutes

@@ -1,8 +1,11 @@
 """The peer-visible actions of the specification, and those that a campaign has reached.
 
 An action is a packet that the server under test reads or sends in a phase of its role, or a loss in a phase. The table
-is written by hand from the packets of `spec.zab.learner`, `spec.zab.leader` and their parts; it also has those that the
-twin cannot reach yet, with observers and with a reconfiguration.
+is written by hand from the packets of `spec.zab.learner`, `spec.zab.leader` and their parts. It has the actions of a
+reconfiguration too, which the twin cannot reach yet.
+
+INFORM and COMMITANDACTIVATE before NEWLEADER are not in it: the leader of the specification sends everything up to
+NEWLEADER in one step, with PROPOSAL and COMMIT (`spec.zab.leader_sync.stream`).
 """
 
 from collections import Counter
@@ -14,23 +17,27 @@ from checker.models.ensemble.actions import ServerAction
 LEARNER = {
     "learner DISCOVERY": (("LEADERINFO",), ("FOLLOWERINFO", "OBSERVERINFO")),
     "learner SYNCHRONIZATION": (
-        ("DIFF", "TRUNC", "SNAP", "PROPOSAL", "COMMIT", "INFORM", "COMMITANDACTIVATE", "NEWLEADER"), ("ACKEPOCH",),
+        ("DIFF", "TRUNC", "SNAP", "PROPOSAL", "COMMIT", "NEWLEADER"), ("ACKEPOCH",),
     ),
-    "learner SYNCED": (("PROPOSAL", "COMMIT", "INFORM", "UPTODATE"), ("ACK",)),
+    "learner SYNCED": (
+        ("PROPOSAL", "COMMIT", "INFORM", "COMMITANDACTIVATE", "INFORMANDACTIVATE", "UPTODATE"), ("ACK",),
+    ),
     "learner BROADCAST": (
-        ("PROPOSAL", "COMMIT", "INFORM", "COMMITANDACTIVATE", "SYNC"), ("ACK", "REQUEST", "REQUEST sync"),
+        ("PROPOSAL", "COMMIT", "INFORM", "COMMITANDACTIVATE", "INFORMANDACTIVATE", "SYNC"),
+        ("ACK", "REQUEST", "REQUEST sync"),
     ),
 }  # fmt: skip
 LEADER = {
-    "leader FOLLOWERINFO": (("FOLLOWERINFO",), ()),
-    "leader ACKEPOCH": (("FOLLOWERINFO", "ACKEPOCH"), ("LEADERINFO",)),
+    "leader FOLLOWERINFO": (("FOLLOWERINFO", "OBSERVERINFO"), ()),
+    "leader ACKEPOCH": (("FOLLOWERINFO", "OBSERVERINFO", "ACKEPOCH"), ("LEADERINFO",)),
     "leader NEWLEADER_ACK": (
-        ("FOLLOWERINFO", "ACKEPOCH", "ACK"), ("LEADERINFO", "DIFF", "TRUNC", "SNAP", "PROPOSAL", "COMMIT", "NEWLEADER"),
+        ("FOLLOWERINFO", "OBSERVERINFO", "ACKEPOCH", "ACK"),
+        ("LEADERINFO", "DIFF", "TRUNC", "SNAP", "PROPOSAL", "COMMIT", "NEWLEADER"),
     ),
     "leader BROADCAST": (
         ("FOLLOWERINFO", "OBSERVERINFO", "ACKEPOCH", "ACK", "REQUEST", "REQUEST sync"),
-        ("LEADERINFO", "DIFF", "TRUNC", "SNAP", "PROPOSAL", "COMMIT", "INFORM", "COMMITANDACTIVATE", "NEWLEADER",
-         "UPTODATE", "SYNC"),
+        ("LEADERINFO", "DIFF", "TRUNC", "SNAP", "PROPOSAL", "COMMIT", "INFORM", "COMMITANDACTIVATE",
+         "INFORMANDACTIVATE", "NEWLEADER", "UPTODATE", "SYNC"),
     ),
 }  # fmt: skip
 """For each phase the packets that the server reads, and those after which it is in the phase when they are sent."""
