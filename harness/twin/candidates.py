@@ -237,7 +237,7 @@ class Candidates:
         if not isinstance(part, Leader) or not any(isinstance(packet, CHOICES) for _, packet in outlook.emitted):
             return
         history = history_of(server.durable, part, server.peer.tree, server.defects, server.peer.unlisted)
-        choices = [self._first_packets(outlook.to(peer), history) for peer in ensemble.peers]
+        choices = [first_packets(outlook.to(peer), history) for peer in ensemble.peers]
         for firsts in islice(product(*choices), 1, None):
             row, emitted = list(outlook.row), list[Emission]()
             for peer, first in zip(ensemble.peers, firsts, strict=True):
@@ -252,16 +252,6 @@ class Candidates:
                     packets = [first, *rest]
                 emitted += [(peer, packet) for packet in packets]
             yield Outlook(tuple(row), tuple(emitted), outlook.vote, outlook.queued, outlook.applied)
-
-    def _first_packets(self, packets: Sequence[QuorumPacket | None], history: History) -> list[QuorumPacket | None]:
-        """The first packet to a learner, and those that a real leader may send in its place."""
-        first = packets[0] if packets else None
-        if not isinstance(first, CHOICES):
-            return [first]
-        snap = Snap(history.last_processed, history.applied)
-        if isinstance(first, Trunc) and first.zxid < history.last_processed:
-            return [first, snap, Trunc(history.last_processed)]
-        return [first, snap]
 
     def fit(self, outlooks: Iterable[Outlook], sight: Sight) -> bool:
         """Keep the outlooks that explain a sight; False without any, and then nothing changes."""
@@ -391,6 +381,17 @@ class Candidates:
             if ends and ends[0] == Close(sid) and holds(old, sid) and holds(old, peer) and seen:
                 emissions.append((peer, None))
         return tuple(emissions)
+
+
+def first_packets(packets: Sequence[QuorumPacket | None], history: History) -> list[QuorumPacket | None]:
+    """The first packet to a learner, and those that a real leader may send in its place."""
+    first = packets[0] if packets else None
+    if not isinstance(first, CHOICES):
+        return [first]
+    snap = Snap(history.last_processed, history.applied)
+    if isinstance(first, Trunc) and first.zxid < history.last_processed:
+        return [first, snap, Trunc(history.last_processed)]
+    return [first, snap]
 
 
 def _is_in(packet: QuorumPacket | None, snap: Snap) -> bool:

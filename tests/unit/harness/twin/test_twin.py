@@ -9,14 +9,15 @@ import random
 import pytest
 
 from checker.models.ensemble.actions import ServerAction
-from harness.twin.campaign import Episode, Misfit, build, event_text, explained_by
-from harness.twin.candidates import Outlook, Sight, agree
+from harness.twin.campaign import Episode, Misfit, build, casts, event_text, explained_by
+from harness.twin.candidates import LINGER, Outlook, Sight, agree, explains, first_packets
 from harness.twin.coverage import Coverage
 from harness.twin.imitation import Imitation
-from spec.quorum import majority_view
+from spec.quorum import View, majority_view
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
-from spec.zab.packets import Ack, Commit, Diff, Proposal
+from spec.zab.leader_sync import History
+from spec.zab.packets import Ack, Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
 
 VIEW = majority_view((1, 2, 3))
 SID = 2
@@ -97,3 +98,89 @@ def test_nothing_fits_a_sight_that_no_outlook_has() -> None:
     outlooks = candidates.outlooks(move)
     assert not candidates.fit(outlooks, Sight(emitted=((1, Commit(make_zxid(9))),)))
     assert candidates.rows == before
+
+
+def deliver(run: Episode, *sids: int, before: type[QuorumPacket] | None = None) -> None:
+    """Deliver packets and complete writes among servers, until nothing is left or a packet of this type is next."""
+    while True:
+        for move in run.ensemble.moves(run.candidates.rows[0]):
+            concerned = {argument for argument in move.arguments[:2] if isinstance(argument, int)}
+            waits = before is not None and isinstance(move.arguments[-1], before)
+            if move.action in (ServerAction.RECEIVE, ServerAction.SYNC) and concerned <= {*sids} and not waits:
+                assert run.follow(move) is None
+                break
+        else:
+            return
+
+
+def joining(assumed: frozenset[Variant], *defects: Variant) -> Episode:
+    """Server 2 joins leader 3, which has committed a transaction that 2 lacks, and NEWLEADER is next."""
+    imitation = Imitation(build(SID, VIEW, assumed.union(defects)))
+    run = Episode(build(SID, VIEW, assumed), imitation, Coverage(), random.Random(1))
+    assert run.repeat("elect (3, (1, 3))") is None
+    deliver(run, 1, 3)
+    assert run.repeat("client write (3, 1)") is None
+    deliver(run, 1, 3)
+    assert run.repeat("elect (3, (2,))") is None
+    deliver(run, 2, 3, before=NewLeader)
+    return run
+
+
+AS_IN_3_8_0 = frozenset({Variant.NEWLEADER_ACK_BEFORE_SYNC})
+
+
+def test_a_reading_thread_that_rests_shows_the_early_ack_of_a_proposal() -> None:
+    run = joining(AS_IN_3_8_0, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK)
+    assert run.repeat(f"{LINGER} (2,)") is None
+    misfit = run.repeat("receive (3, 2, NewLeader(epoch=2, view=None))")
+    assert misfit is not None
+    assert misfit.step.sight is not None
+    assert misfit.step.sight.emitted == ()
+    choices = [Variant.QUEUE_SURVIVES_SHUTDOWN, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK]
+    assert explained_by(SID, VIEW, run.steps, choices, AS_IN_3_8_0) == (Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK,)
+
+
+def test_a_thread_that_was_not_woken_does_not_rest() -> None:
+    run = joining(frozenset())
+    assert run.repeat(f"{LINGER} (2,)") is None
+    assert run.repeat("receive (3, 2, NewLeader(epoch=2, view=None))") is None
+    assert not run.candidates.lingers
+
+
+def test_an_episode_ends_with_records_in_the_queue_of_an_earlier_part() -> None:
+    assumed = AS_IN_3_8_0 | {Variant.QUEUE_SURVIVES_SHUTDOWN}
+    run = joining(assumed)
+    assert run.repeat("receive (3, 2, NewLeader(epoch=2, view=None))") is None
+    assert not run.is_over
+    assert run.repeat("disconnect (2, 3)") is None
+    assert run.is_over
+
+
+def test_a_leader_without_a_transaction_may_truncate_to_the_beginning_of_its_epoch() -> None:
+    txn, begin = Txn(make_zxid(4) + 1, 1), make_zxid(5)
+    history = History(begin, 0, (txn,))
+    snap = Snap(begin, (txn,))
+    assert first_packets([Trunc(txn.zxid), None], history) == [Trunc(txn.zxid), snap, Trunc(begin)]
+    assert first_packets([Diff(txn.zxid)], history) == [Diff(txn.zxid), snap]
+    assert first_packets([Commit(txn.zxid)], history) == [Commit(txn.zxid)]
+
+
+def test_nothing_seen_contradicts_no_write_unless_it_was_looked_for() -> None:
+    ensemble = build(SID, VIEW)
+    outlook = Outlook(ensemble.model.initial(), queued=(make_zxid(2) + 1,))
+    assert explains(outlook, Sight(), ensemble)
+    assert explains(outlook, Sight(waiting=(make_zxid(2) + 1,)), ensemble)
+    assert not explains(outlook, Sight(waiting=()), ensemble)
+    assert not explains(outlook, Sight(waiting=(make_zxid(2) + 2,)), ensemble)
+
+
+def test_one_more_server_observes_in_some_episodes() -> None:
+    views = casts(SID, 3)
+    assert {len(view.voters) for view in views} == {3}
+    assert {view.observers for view in views} == {frozenset(), frozenset({4}), frozenset({SID})}
+
+
+@pytest.mark.parametrize("view", casts(SID, 3)[2:])
+def test_the_specification_is_explained_with_an_observer(view: View) -> None:
+    run = Episode(build(SID, view), Imitation(build(SID, view)), Coverage(), random.Random(3))
+    assert misfit_of(run, 200) is None
