@@ -304,7 +304,8 @@ def _with_traces(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Names
         runner = WalkRunner(safety(outcome.model), outcome.seed, options.depth)
         for prop in outcome.model.properties:
             if prop.kind is Kind.SOMETIMES and prop.name in outcome.sightings:
-                ran.exploration.found[prop.name] = runner.discovery(prop, outcome.sightings[prop.name])
+                discovery = runner.discovery(prop, outcome.sightings[prop.name])
+                ran.exploration.found[discovery.prop.name] = discovery
     ran = with_traces(ran, refine=options.refine, witnesses=options.traces is not None)
     remarks = [SHORTEST if trace.prop in outcome.shortest else NOT_SHORTEST for trace in ran.traces]
     traces = [replace(t, bounds=(*t.bounds, remark)) for t, remark in zip(ran.traces, remarks, strict=True)]

@@ -3,10 +3,16 @@
 Values are interned: equal ones replace one another everywhere. They must therefore be hashable, and values with
 different meanings must not be equal, which Python's `1 == True` and its named tuples make easy to get wrong.
 
-Every call of a function of a model passes through this module. An exception in it, or a result of a wrong form, becomes
-a ModelError that names the function, its file, the values or the result, and what would be right.
+Every call of a function of a model passes through this module, which decides what its failure means:
+
+- An exception in the function, such as a failed `assert`, is a RaisedError. It is a finding of the states that make
+  this call (`model.NO_EXCEPTION`).
+- A result of a wrong form, and a call that the function's parameters do not allow, is an AnswerError: an error of the
+  model. It names the function, its file, the values or the result, and what would be right. A search adds the state.
+- Any other ModelError belongs to no state: the initial values, or a symmetry that cannot be.
 """
 
+import re
 import traceback
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -18,17 +24,20 @@ from typing import Any, cast
 from checker.engine.model import (
     TRIVIAL,
     Actor,
+    AnswerError,
     Finding,
     Model,
     ModelError,
     Move,
     Outcome,
     Property,
+    RaisedError,
     Row,
     Rule,
     Send,
     Trivial,
 )
+from spec.text import on_a_line
 
 _EXACT = frozenset({int, str, bytes, bool, type(None)})  # equal values of one of these types are the same
 _PLAIN = _EXACT | {float}
@@ -36,7 +45,7 @@ _SIZED = frozenset({tuple, frozenset})
 _HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}
 
 
-def unhashable(what: str, value: Any) -> ModelError:
+def unhashable(what: str, value: Any) -> AnswerError:
     """The error for a value that cannot be interned; it names the innermost part at fault."""
     part, path = value, ""
     while isinstance(part, tuple):
@@ -49,21 +58,21 @@ def unhashable(what: str, value: Any) -> ModelError:
         else:
             break
     advice = next((right for kind, right in _HASHABLE.items() if isinstance(part, kind)), "a frozen value")
-    return ModelError(
+    return AnswerError(
         f"{what} a value that cannot be hashed: {short(value)}, because of {short(part)}"
         f"{' at ' + path if path else ''}, a {type(part).__name__}; use {advice} there"
     )
 
 
 def same_types(one: Any, other: Any, source: str) -> None:
-    """Check that equal values have the same types and parts at all levels. Raises ModelError, which names the parts."""
+    """Check that equal values have the same types and parts at all levels. Raises AnswerError with the parts."""
     if one is other:
         return
     kind = type(one)
     measure: Callable[[Any], Any] | None = repr if kind in _PLAIN else len if kind in _SIZED else None
     if kind is not type(other) or (measure is not None and measure(one) != measure(other)):
         equals = "which equals" if one == other else "in a value that equals one with"
-        raise ModelError(
+        raise AnswerError(
             f"{source} gives {other!r} ({type(other).__name__}), {equals} {one!r} ({type(one).__name__}): "
             "equal values must mean the same. Named tuples are equal to plain ones, 1 to True, -0.0 to 0.0, and some "
             "records where a field is not compared; use frozen dataclasses or structs, and numbers of one kind"
@@ -124,23 +133,23 @@ def _text_of(kind: Any) -> Callable[[Any], str]:
     return lambda value: f"{name}({', '.join([_text_of(part.__class__)(part) for part in parts(value)])})"
 
 
-LONGEST = 400  # characters of a value in a message
+LONGEST, BRIEF = 400, 100  # characters of a value in a message, and in a finding
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 _CHECKER = str(Path(__file__).resolve().parent.parent)
 
 
 def call(source: str, function: Callable[..., Any], *values: Any, of: object = None) -> Any:
-    """Call a function of a model. Raises ModelError for any exception, with it as the cause.
+    """Call a function of a model. Raises AnswerError for any exception, with it as the cause.
 
     `source` names the function in the message, such as `the property 'OneLeader'`. `of` is the function of the author
     if it is not the one that is called.
     """
     try:
         return function(*values)
-    except (ModelError, MemoryError):
+    except (AnswerError, MemoryError):
         raise
     except Exception as error:
-        why = f"{source} {_raised(error, of or function)}"
-        raise ModelError(f"{why}; it was called with {_shown(values)}") from error
+        raise _failed(error, source, of or function, f"it was called with {_shown(values)}") from error
 
 
 def listed(source: str, function: Callable[..., Any], *values: Any, right: str) -> tuple[Any, ...]:
@@ -187,12 +196,12 @@ def step(model: Model, actor: Actor, values: tuple[Any, ...], operation: Any) ->
     source = f"the step of {actor.name!r}"
     try:
         outcome = actor.step(values, operation)
-    except (ModelError, MemoryError):
+    except (AnswerError, MemoryError):
         raise
     except Exception as error:
         columns = ", ".join(f"{name} = {short(value)}" for name, value in zip(actor.columns, values, strict=True))
-        why = f"{source} {_raised(error, actor.step)}"
-        raise ModelError(f"{why}; the operation is {short(operation)}, the values are {columns}") from error
+        call = f"the operation is {short(operation)}, the values are {columns}"
+        raise _failed(error, source, actor.step, call, ("operation", short(operation, BRIEF))) from error
     if outcome is None:
         return None
     count = len(actor.columns)
@@ -238,10 +247,10 @@ def judged(prop: Property, function: Callable[..., Any], *arguments: Any) -> Fin
     raise wrong(source, answer, "Finding, None or TRIVIAL is right", function)
 
 
-def wrong(source: str, returned: Any, right: str, function: object, verb: str = "returned") -> ModelError:
+def wrong(source: str, returned: Any, right: str, function: object, verb: str = "returned") -> AnswerError:
     """The error for a wrong result of a function of a model: what it is, what is right, and the function."""
     verb = f" {verb}" if verb else ""
-    return ModelError(f"{source}{verb} {short(returned)}; {right}{place_of(function)}")
+    return AnswerError(f"{source}{verb} {short(returned)}; {right}{place_of(function)}")
 
 
 def place_of(function: object) -> str:
@@ -271,15 +280,44 @@ def _check_hashable(what: str, value: Any, function: object, *names: str) -> Non
     try:
         hash(value)
     except Exception:
-        raise ModelError(f"{unhashable(what.format(*names), value)}{place_of(function)}") from None
+        raise AnswerError(f"{unhashable(what.format(*names), value)}{place_of(function)}") from None
 
 
-def _raised(error: Exception, function: object) -> str:
-    """The exception, and the innermost line of its traceback that is not of this package; else the function."""
+def _failed(error: Exception, source: str, function: object, called: str, *values: tuple[str, Any]) -> AnswerError:
+    """The error to raise for one in a function of a model; `called` has the arguments in words.
+
+    It names the innermost line of the traceback that is not of this package. Without one, a TypeError is that of the
+    call itself: the parameters of the function are others.
+    """
+    if isinstance(error, ModelError):  # of a part of the kit
+        return AnswerError(str(error))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_CHECKER)]
-    text = f": {error}" if str(error) else ""
-    place = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else place_of(function)
-    return f"raises {type(error).__name__}{text}{place}"
+    text = _text_of_error(error) or (frames[-1].line or "" if frames and isinstance(error, AssertionError) else "")
+    clause = f"{source} raises {type(error).__name__}{f': {text}' if text else ''}"
+    if not frames:
+        message = f"{clause}{place_of(function)}; {called}"
+        return AnswerError(message) if isinstance(error, TypeError) else RaisedError(message, clause, values)
+    last = frames[-1]
+    line = f"{last.lineno} of {Path(last.filename).name}, in {last.name}"
+    message = f"{clause} (line {last.lineno} of {last.filename}); {called}"
+    return RaisedError(message, clause, (*values, ("line", line)))
+
+
+def _text_of_error(error: Exception) -> str:
+    """The text of an exception on one line, the same in every process."""
+    try:
+        text = _ADDRESS.sub("0x...", on_a_line(str(error)))
+    except Exception:  # the text of an exception is a function of the author, too
+        return ""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def rename(renaming: Callable[[Any], Any], value: Any) -> Any:
+    """A value with other names. Raises ModelError: a symmetry that cannot be belongs to no state."""
+    try:
+        return call("a renaming", renaming, value)
+    except AnswerError as error:
+        raise ModelError(str(error)) from error
 
 
 def _shown(values: tuple[Any, ...]) -> str:

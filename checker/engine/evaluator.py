@@ -85,6 +85,7 @@ class Evaluator:
         self._verdicts = np.zeros(len(tables.verdicts.final), np.uint64)  # room for those of one row
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         self._waiting: list[PendingRows] = []
+        self._failing: int | None = None  # the first state that fails, until it is recorded
         self.recorded: list[Hit] = []  # all findings so far, except those of liveness
 
     def add(self, tally: Tally) -> None:
@@ -104,6 +105,12 @@ class Evaluator:
         """Evaluate the FINAL properties in rows of states without a successor, at the next `settle`."""
         if self._verdicts.size and rows.size:
             self._waiting.append(PendingRows(block, rows, base, None))
+
+    def note_failing(self, states: Iterable[int]) -> None:
+        """Record the first of the states that fail as a finding, at the next `settle`."""
+        first = min(states, default=None)
+        if first is not None:
+            self._failing = first if self._failing is None else min(first, self._failing)
 
     def settle(self, row_of: Callable[[int], Array]) -> None:
         """Judge the waiting rows, which fills the tables, and record the findings.
@@ -180,6 +187,10 @@ class Evaluator:
     def _note(self, row_of: Callable[[int], Array]) -> None:
         verdicts, hits = self._tables.verdicts, dict[int, int]()
         known = {hit.position for hit in self.recorded}
+        _, expanded = self._tables.model.raising
+        if self._failing is not None and expanded not in known:
+            hits[expanded] = self._failing
+        self._failing = None
         sources = (
             (self._judged, [(n, verdicts.found(n)) for n in self._judged.unnoted()]),
             (self._final, [(n, verdicts.verdicts[n].found) for n in self._final.unnoted()]),

@@ -60,6 +60,29 @@ class ModelError(Exception):
     """A model that breaks one of the rules above; the message names the actor or rule, and the likely cause."""
 
 
+class AnswerError(ModelError):
+    """A function of a model gives no usable answer to some arguments: an error of each state that calls it with them.
+
+    `move` is the move that was carried out, if any.
+    """
+
+    move: Move | None = None
+
+
+class RaisedError(AnswerError):
+    """An exception that a function of a model raises, a failed `assert` included: a finding (`NO_EXCEPTION`).
+
+    `clause` names the function and the exception, and `values` are those of the finding.
+    """
+
+    def __init__(self, message: str, clause: str, values: tuple[tuple[str, Any], ...]) -> None:
+        super().__init__(message)
+        self.clause, self.values = clause, values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.clause, self.values)
+
+
 class Send(NamedTuple):
     """An operation, and the name of the actor that receives it."""
 
@@ -299,6 +322,16 @@ class Property:
         return model.columns, model.actors
 
 
+NO_EXCEPTION = Property(
+    "NoException", (), lambda: None, meaning="no function of the model raises an exception, or fails an assertion"
+)
+"""The property of every model. It is no member of `Model.properties`; only a finding of it is reported.
+
+A state violates it if a property of all states raises there, or a rule, a step of a possible move, or a property of
+states without a successor. Such a state has no successors: none of its moves counts.
+"""
+
+
 @dataclass(frozen=True)
 class Model:
     """A system to explore. Raises ModelError if it uses an undefined name, or defines a name twice."""
@@ -329,6 +362,8 @@ class Model:
         object.__setattr__(self, "actor_index", _numbered("actor", [a.name for a in self.actors]))
         _numbered("property", [prop.name for prop in self.properties])
         for prop in self.properties:
+            if prop.name == NO_EXCEPTION.name:
+                raise ModelError(f"every model has the property {prop.name!r}; choose another name")
             if not isinstance(prop.kind, Kind):
                 raise ModelError(f"the property {prop.name!r} has the kind {prop.kind!r}; write Kind.ALWAYS or another")
         for rule in self.rules:
@@ -378,6 +413,15 @@ class Model:
         symmetry = "" if self.symmetry is None else f", {1 + len(self.symmetry.renamings)} renamings"
         parts = [folded(count, table(head, rows)) for count, head, rows in sections if rows]
         return document(paragraph(f"{self.name}:", counts + symmetry), *parts)
+
+    @property
+    def raising(self) -> tuple[int, int]:
+        """The numbers of `NO_EXCEPTION` in the tables: for states that raise when judged, and when expanded."""
+        return len(self.properties), len(self.properties) + 1
+
+    def property_at(self, position: int) -> Property:
+        """The property with this position or number of `raising`."""
+        return NO_EXCEPTION if position >= len(self.properties) else self.properties[position]
 
     @property
     def actions(self) -> frozenset[str]:

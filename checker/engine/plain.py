@@ -15,11 +15,24 @@ import psutil
 from checker.engine.contract import first_row
 from checker.engine.discovery import Discovery
 from checker.engine.liveness import plain_liveness
-from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
+from checker.engine.model import (
+    NO_EXCEPTION,
+    TRIVIAL,
+    AnswerError,
+    Finding,
+    Kind,
+    Model,
+    Move,
+    Property,
+    RaisedError,
+    Row,
+    Trivial,
+)
 from checker.engine.result import VALUE, Coverage, Evaluations, Exploration, Limits, Stop
-from checker.engine.semantics import answer, by_rule, ordinals, rebuild
+from checker.engine.semantics import answer, by_rule, in_state, ordinals, raised, rebuild
 from checker.engine.steps import count_steps, forget_steps, stop_counting
 
+_Parents = dict[Row, tuple[Row, int] | None]
 MEASURE_EVERY = 4096  # rows between two measurements of time and memory
 
 
@@ -39,7 +52,7 @@ def explore(
     began = time.monotonic(), psutil.Process().memory_info().rss
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
-    parents: dict[Row, tuple[Row, int] | None] = {first_row(model): None}
+    parents: _Parents = {first_row(model): None}
     forget_steps(model)
     try:
         _explore(result, parents, began, progress, until_witnessed=until_witnessed)
@@ -52,7 +65,7 @@ def explore(
 
 def _explore(
     result: Exploration,
-    parents: dict[Row, tuple[Row, int] | None],
+    parents: _Parents,
     began: tuple[float, int],
     progress: Callable[[Exploration], None],
     *,
@@ -80,7 +93,7 @@ def _explore(
         _measure(result, began)
 
 
-def _hold(result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row]) -> None:
+def _hold(result: Exploration, parents: _Parents, level: list[Row]) -> None:
     """Evaluate the properties in a level. Only states that were evaluated count as seen, even after an interrupt."""
     count = 0
     try:
@@ -99,7 +112,7 @@ def _measure(result: Exploration, began: tuple[float, int]) -> None:
 
 def _expand(
     result: Exploration,
-    parents: dict[Row, tuple[Row, int] | None],
+    parents: _Parents,
     level: list[Row],
     began: tuple[float, int],
     graph: plain_liveness.Graph,
@@ -107,7 +120,9 @@ def _expand(
     following: list[Row] = []
     keeps_graph = bool(result.model.liveness)
     for row in _within_limits(result, level, began):
-        edges = list(by_rule(result.model, row))
+        edges = _edges(result, parents, row)
+        if edges is None:
+            continue
         if keeps_graph:
             graph[row] = edges
         for ordinal, (_, move, after) in enumerate(edges):
@@ -124,13 +139,11 @@ def _expand(
     return following
 
 
-def _examine_ends(
-    result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row], began: tuple[float, int]
-) -> None:
+def _examine_ends(result: Exploration, parents: _Parents, level: list[Row], began: tuple[float, int]) -> None:
     """Examine the level at the depth given for states without a successor; no other figure counts its moves."""
     stop_counting(result.model)
     for row in _within_limits(result, level, began):
-        if not list(by_rule(result.model, row)):
+        if _edges(result, parents, row) == []:
             result.deadlocks += 1
             _evaluate(result, parents, row, final=True)
     if result.stop is Stop.DEPTH:
@@ -149,11 +162,30 @@ def _within_limits(result: Exploration, level: list[Row], began: tuple[float, in
         yield row
 
 
-def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], row: Row, *, final: bool) -> None:
+def _edges(result: Exploration, parents: _Parents, row: Row) -> list[tuple[str, Move, Row]] | None:
+    """The moves of a row with the rows after them; None if a function raises, which is a finding."""
+    try:
+        return list(by_rule(result.model, row))
+    except AnswerError as error:
+        _note_error(result, parents, row, error)
+        return None
+
+
+def _note_error(result: Exploration, parents: _Parents, row: Row, error: AnswerError) -> None:
+    """Make a finding of an exception. Raises ModelError for any other error, with the path to the row."""
+    if isinstance(error, RaisedError) and NO_EXCEPTION.name in result.found:
+        return
+    path = rebuild(result.model, ordinals(parents, row))
+    if not isinstance(error, RaisedError):
+        raise in_state(error, path) from error
+    result.found[NO_EXCEPTION.name] = Discovery(NO_EXCEPTION, raised(error), len(path) - 1, path)
+
+
+def _evaluate(result: Exploration, parents: _Parents, row: Row, *, final: bool) -> None:
     for prop in result.model.properties:
         if (prop.kind is Kind.FINAL) is not final:
             continue
-        verdict = answer(result.model, prop, row)
+        verdict = _answer(result, parents, prop, row)
         count = result.evaluations[prop.name]
         count.states += 1
         if verdict is TRIVIAL:
@@ -162,3 +194,12 @@ def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], r
         if isinstance(verdict, Finding) and prop.name not in result.found and not prop.kind.is_liveness:
             path = rebuild(result.model, ordinals(parents, row))
             result.found[prop.name] = Discovery(prop, verdict, len(path) - 1, path)
+
+
+def _answer(result: Exploration, parents: _Parents, prop: Property, row: Row) -> Finding | Trivial | None:
+    """The answer of a property; TRIVIAL if it raises, which is a finding of another one."""
+    try:
+        return answer(result.model, prop, row)
+    except AnswerError as error:
+        _note_error(result, parents, row, error)
+        return TRIVIAL

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from checker.engine.discovery import Discovery
-from checker.engine.model import Kind, Model, ModelError, Property
+from checker.engine.model import NO_EXCEPTION, Kind, Model, ModelError, Property
 from checker.engine.space import MOST_DRAWN, MOST_NODES, SeenStates, StateGraph, StateRecord
 from checker.engine.values import show, to_json
 from checker.html_text import document, folded, paragraph, table
@@ -262,9 +262,7 @@ class Exploration(SearchCounts):
 
     def least_moves(self, depth: int) -> int:
         """A lower bound of the moves of all states at lesser depths: exact where the search ended with that level."""
-        ends = [
-            violation.depth for violation in self.violations if violation.prop.kind is not Kind.FINAL
-        ]  # FINAL: after expansion
+        ends = [violation.depth for violation in self.violations if not _is_after_expansion(violation.prop)]
         if depth == self.depth and (self.stop is Stop.WITNESSED or (self.stop is Stop.FOUND and depth in ends)):
             return self.transitions
         return LEAST_MOVES * sum(self.levels[:depth])
@@ -274,9 +272,14 @@ class Exploration(SearchCounts):
         """The findings that are violations (also of liveness) or deadlocks, in the order of the model's properties."""
         return [
             self.found[prop.name]
-            for prop in self.model.properties
+            for prop in self.properties
             if prop.name in self.found and prop.kind is not Kind.SOMETIMES
         ]
+
+    @property
+    def properties(self) -> tuple[Property, ...]:
+        """The properties of the model, and `NO_EXCEPTION` if a function of it raised an exception."""
+        return (*self.model.properties, *([NO_EXCEPTION] if NO_EXCEPTION.name in self.found else []))
 
     @property
     def unjudged(self) -> list[str]:
@@ -313,10 +316,10 @@ class Exploration(SearchCounts):
         parts += [paragraph("reduction:", self.reduction)] if self.reduction else []
         parts += [
             paragraph(f"{prop.name}, {self.outcome(prop)}:", _finding(self.found[prop.name]))
-            for prop in self.model.properties
+            for prop in self.properties
             if prop.name in self.found
         ]
-        properties = [self._property_row(prop) for prop in self.model.properties]
+        properties = [self._property_row(prop) for prop in self.properties]
         actions = [(name, f"{count.fired:,}", f"{count.new:,}") for name, count in sorted(self.coverage.items())]
         depths = [(str(depth), f"{states:,}") for depth, states in enumerate(self.levels)]
         heads = ("property", "kind", "outcome", "examined", "premise held"), ("action", "fired", "new states")
@@ -357,7 +360,7 @@ class Exploration(SearchCounts):
             raise ModelError("random walks do not list the states that they visit; explore the model for that")
         is_whole = self.stop not in CUT_SHORT
         levels = tuple(self.levels if is_whole else self.levels[:-1] or self.levels)
-        ends = [violation.depth for violation in self.violations if violation.prop.kind is Kind.FINAL]
+        ends = [violation.depth for violation in self.violations if _is_after_expansion(violation.prop)]
         is_expanded = self.exhausted or (
             self.stop is Stop.FOUND and self.depth in ends and self.depth != self.limits.depth
         )
@@ -406,7 +409,7 @@ def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bo
     """
     depths_found, expected = _depths(symmetric), _depths(full)
     figures: list[tuple[str, object, object]] = []
-    for prop in full.model.properties:
+    for prop in (*full.model.properties, NO_EXCEPTION):
         depths = depths_found.get(prop.name), expected.get(prop.name)
         if _is_within(depths[1], symmetric, prop) or _is_within(depths[0], full, prop):
             figures.append((f"depth of {prop.name}", *depths))
@@ -422,8 +425,13 @@ def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bo
 
 def _is_within(depth: int | None, other: Exploration, prop: Property) -> bool:
     """Whether another search has examined a property as deep as this, where one found something."""
-    last = other.depth - (prop.kind is Kind.FINAL and other.stop is not Stop.DEPTH)
+    last = other.depth - (_is_after_expansion(prop) and other.stop is not Stop.DEPTH)
     return depth is not None and (other.exhausted or depth <= last)
+
+
+def _is_after_expansion(prop: Property) -> bool:
+    """Whether a state is examined for this property while its moves are, and not before."""
+    return prop.kind is Kind.FINAL or prop is NO_EXCEPTION
 
 
 def coverage_of(exploration: Exploration) -> frozenset[tuple[str, str]]:

@@ -112,10 +112,14 @@ class SearchState(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A round after pass one: its slices, and the counts of moves (u64) by each worker."""
+    """A round after pass one: its slices, the counts of moves (u64) by each worker, and the states that fail.
+
+    A state fails if a function of the model fails for one of its moves. It has no successors.
+    """
 
     slices: list[Slice]
     fired: list[Array]
+    failing: list[int]
 
 
 class Rounds:
@@ -190,7 +194,7 @@ class Rounds:
         """
         expanded = self.generate(self._rows_of_a_round if rows is None else rows, check)
         with Interrupts():
-            self._examine_ends(expanded.slices)
+            self._examine_ends(expanded)
         self.settle()
         self._release(expanded.slices)
 
@@ -215,9 +219,13 @@ class Rounds:
             worker.clear()
         slices = list(self._cut(self._next, self._next + rows))
         self._each(slices, Worker.expand)
+        failing: list[int] = []
         while waiting := [part for part in slices if part.aside.size]:
-            keys = [worker.missing[: worker.noted] for worker in self._workers]
-            self._state.tables.fill(np.concatenate(keys))
+            keys = np.concatenate([worker.missing[: worker.noted] for worker in self._workers])
+            if not keys.size:
+                failing = self._without_failing(slices)
+                break
+            self._state.tables.fill(keys)
             for worker in self._workers:
                 worker.noted = 0
             check(0)
@@ -227,7 +235,18 @@ class Rounds:
                 part.merge()
         self._next += rows
         self.expanded += sum(part.transitions for part in slices)
-        return Round(slices, [worker.fired.copy() for worker in self._workers])
+        return Round(slices, [worker.fired.copy() for worker in self._workers], failing)
+
+    def _without_failing(self, slices: list[Slice]) -> list[int]:
+        """Expand all slices again without the rows that are aside, for whose answers nothing is left to ask.
+
+        Returns these states. All other answers are known.
+        """
+        rows = [part.aside for part in slices]
+        for worker in self._workers:
+            worker.forget()
+        self._each(list(zip(slices, rows, strict=True)), lambda worker, item: worker.expand_without(*item))
+        return [part.base + row for part, failing in zip(slices, rows, strict=True) for row in failing.tolist()]
 
     def build(self, expanded: Round) -> None:
         """Pass three: build the new states, which pass two has marked in each slice."""
@@ -251,7 +270,7 @@ class Rounds:
         self._each(work, build)
         with Interrupts():
             state.result.transitions += sum(part.transitions for part in slices)
-            self._examine_ends(slices)
+            self._examine_ends(expanded)
             self.following.add(targets)
             state.history.append(parents, ordinals, [into.fingerprints[low:high] for into, low, high, _ in targets])
             for worker, fired in zip(self._workers, expanded.fired, strict=True):
@@ -265,9 +284,10 @@ class Rounds:
         self._release(slices)
         self._each(self.following.full(), lambda _, place: self.following.store(place))
 
-    def _examine_ends(self, slices: list[Slice]) -> None:
-        """Count the states without a successor, which the evaluator examines."""
-        for part in slices:
+    def _examine_ends(self, expanded: Round) -> None:
+        """Count the states without a successor, which the evaluator examines, and note those that fail."""
+        self._state.evaluator.note_failing(expanded.failing)
+        for part in expanded.slices:
             dead = np.sort(np.concatenate(part.dead))
             self._state.result.deadlocks += dead.size
             self._state.evaluator.examine_final(part.block, dead, part.base)

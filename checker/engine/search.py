@@ -80,11 +80,15 @@ class PartLostError(Exception):
 
 
 class PartFinding(NamedTuple):
-    """A finding of a part: the position of its property, the ordinals of its path, and a check of the last row."""
+    """A finding of a part: the position of its property, the ordinals of its path, and a check of the last row.
+
+    `error` is the first error of a function of the model there, if any.
+    """
 
     position: int
     ordinals: list[int]
     is_reached: Callable[[Row], bool]
+    error: ModelError | None = None
 
 
 class Exchange:
@@ -139,7 +143,7 @@ class Exchange:
         for position, state in self.reports[0].hits:
             if not known(position):
                 ordinals, values = self.part.route(state)
-                yield PartFinding(position, ordinals, values.__eq__)
+                yield PartFinding(position, ordinals, values.__eq__, self.part.tables.error)
 
     # -- saves and losses ------------------------------------------------------------------------------------
 
@@ -313,14 +317,26 @@ class Search:
         self.result.stop = self.result.wanted(until_witnessed=False) or self.result.stop
 
     def _note_findings(self) -> None:
-        """Rebuild the paths of new findings. Raises ModelError if both engines do not reach the same row."""
-        properties, found = self.result.model.properties, self.result.found
-        for finding in self.exchange.findings(lambda position: properties[position].name in found):
-            self._add_finding(SavedFinding(finding.position, finding.ordinals), finding.is_reached)
+        """Rebuild the paths of new findings. Raises ModelError if both engines do not reach the same row.
 
-    def _add_finding(self, finding: SavedFinding, is_reached: Callable[[Row], bool] = lambda _: True) -> None:
-        model, prop = self.result.model, self.result.model.properties[finding.position]
-        self.result.found[prop.name] = rediscover(model, prop, rebuild(model, finding.ordinals, is_reached))
+        The error of a wrong function of the model is raised here, with the state.
+        """
+        known = {finding.position for finding in self._found}
+        for finding in self.exchange.findings(known.__contains__):
+            saved = SavedFinding(finding.position, finding.ordinals)
+            self._add_finding(saved, finding.is_reached, finding.error)
+
+    def _add_finding(
+        self,
+        finding: SavedFinding,
+        is_reached: Callable[[Row], bool] = lambda _: True,
+        error: ModelError | None = None,
+    ) -> None:
+        model, prop = self.result.model, self.result.model.property_at(finding.position)
+        discovery = rediscover(model, prop, rebuild(model, finding.ordinals, is_reached), error)
+        before = self.result.found.get(prop.name)
+        if before is None or discovery.depth < before.depth:  # a state that raises when expanded, after one when judged
+            self.result.found[prop.name] = discovery
         self._found.append(finding)
 
     def _judge_liveness(self) -> None:

@@ -8,16 +8,19 @@ rebuilt here, which checks the tables at every step.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from checker.engine.contract import call, check, first_of_equal, moves, project, short, step
+from checker.engine.contract import check, first_of_equal, moves, project, rename, short, step
 from checker.engine.discovery import Discovery, Step
 from checker.engine.model import (
+    NO_EXCEPTION,
     TRIVIAL,
+    AnswerError,
     Finding,
     Kind,
     Model,
     ModelError,
     Move,
     Property,
+    RaisedError,
     Read,
     Renaming,
     Row,
@@ -29,6 +32,22 @@ from checker.engine.model import (
 def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
     """The possible moves of a row, each with the row it leads to, in the order that both engines keep."""
     return ((move, after) for _, move, after in by_rule(model, row))
+
+
+def possible(model: Model, row: Row) -> list[tuple[Move, Row]]:
+    """The successors of a row; an empty list if a function of the model raises there."""
+    try:
+        return list(successors(model, row))
+    except RaisedError:
+        return []
+
+
+def is_end(model: Model, row: Row) -> bool:
+    """Whether a row has no successor, and no function of the model raises there."""
+    try:
+        return not any(True for _ in successors(model, row))
+    except RaisedError:
+        return False
 
 
 def by_rule(model: Model, row: Row) -> Iterator[tuple[str, Move, Row]]:
@@ -49,14 +68,24 @@ def listed(model: Model, row: Row) -> Iterator[tuple[str, Move]]:
 
 
 def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | None:
-    """Return the values that `reads` show of a row, or None if a projection returns None ("never")."""
+    """Return the values that `reads` show of a row, or None if a projection returns None ("never").
+
+    If one returns None, it does not matter that another one raises.
+    """
     arguments = []
+    failed: AnswerError | None = None
     for column, projection in reads:
         value = row[model.index[column]]
-        part = value if projection is None else project(column, projection, value)
+        try:
+            part = value if projection is None else project(column, projection, value)
+        except AnswerError as error:
+            failed = failed or error
+            continue
         if part is None and projection is not None:
             return None
         arguments.append(part)
+    if failed is not None:
+        raise failed
     return tuple(arguments)
 
 
@@ -66,17 +95,54 @@ def answer(model: Model, prop: Property, row: Row) -> Finding | Trivial | None:
     return TRIVIAL if arguments is None else check(prop, arguments)
 
 
+def answer_if_any(model: Model, prop: Property, row: Row) -> Finding | Trivial | None:
+    """The answer of a property for a row; TRIVIAL if an exception prevents it, which is a finding of another one."""
+    try:
+        return answer(model, prop, row)
+    except RaisedError:
+        return TRIVIAL
+
+
 def finding_at(model: Model, prop: Property, row: Row) -> Finding | None:
-    """The finding of a property in a row, if there is one; that of a final property only where no move is possible."""
-    finding = answer(model, prop, row)
-    is_examined = prop.kind is not Kind.FINAL or not any(True for _ in successors(model, row))
+    """The finding of a property in a row, if there is one; that of a final property only where no move is possible.
+
+    An exception is a finding of `NO_EXCEPTION`, and of no other property. Raises ModelError.
+    """
+    if prop is NO_EXCEPTION:
+        return exception_at(model, row)
+    finding = answer_if_any(model, prop, row)
+    is_examined = prop.kind is not Kind.FINAL or is_end(model, row)
     return finding if isinstance(finding, Finding) and is_examined else None
+
+
+def exception_at(model: Model, row: Row) -> Finding | None:
+    """The finding of `NO_EXCEPTION` in a row: the first exception, in the order of a search. Raises ModelError."""
+    try:
+        for prop in model.properties:
+            if prop.kind is not Kind.FINAL:
+                answer(model, prop, row)
+        if not list(successors(model, row)):
+            for prop in model.finals:
+                answer(model, prop, row)
+    except RaisedError as error:
+        return raised(error)
+    return None
+
+
+def raised(error: RaisedError) -> Finding:
+    """The finding of `NO_EXCEPTION` for an exception, with the move whose step raised it."""
+    move = () if error.move is None else (("move", (error.move.action, *error.move.arguments)),)
+    return Finding(error.clause, (*move, *error.values))
 
 
 def fire(model: Model, row: Row, move: Move) -> Row | None:
     """The row after a move, or None if one of its operations is impossible."""
     after = list(row)
-    return tuple(after) if _carry_out(model, after, move.sends) else None
+    try:
+        return tuple(after) if _carry_out(model, after, move.sends) else None
+    except AnswerError as error:
+        error.move = move
+        raise
 
 
 def operations(model: Model, row: Row, move: Move) -> tuple[Send, ...]:
@@ -135,9 +201,20 @@ def rebuild(
     return tuple(path)
 
 
-def rediscover(model: Model, prop: Property, path: tuple[Step, ...]) -> Discovery:
-    """The finding of a property at the end of a path. Raises ModelError if there is none."""
-    finding = answer(model, prop, path[-1].row)
+def rediscover(model: Model, prop: Property, path: tuple[Step, ...], error: ModelError | None = None) -> Discovery:
+    """The finding of a property at the end of a path. Raises ModelError if there is none.
+
+    For `NO_EXCEPTION`, `error` is the one of the search. It is raised if no function raises an exception here, which
+    the model does not allow: then it is an error of the model in this state.
+    """
+    try:
+        finding = exception_at(model, path[-1].row) if prop is NO_EXCEPTION else answer(model, prop, path[-1].row)
+    except AnswerError as now:
+        raise in_state(now, path) from now
+    if finding is None and isinstance(error, RaisedError):
+        raise in_state(ModelError(f"{error}; called again it does not raise, so that it is no function"), path)
+    if finding is None and error is not None:
+        raise in_state(error, path)
     if not isinstance(finding, Finding):
         raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
     return Discovery(prop, finding, len(path) - 1, path)
@@ -147,10 +224,27 @@ def renamed(model: Model, to: Renaming, row: Row) -> Row:
     """A row with other names. Raises ModelError."""
     after = list(row)
     for column, value in zip(model.columns, row, strict=True):
-        after[model.index[to.columns.get(column.name, column.name)]] = call("a renaming", to.value, value)
+        after[model.index[to.columns.get(column.name, column.name)]] = rename(to.value, value)
     return tuple(after)
 
 
+LAST_MOVES = 8
+"""The moves of a path in the message of an error."""
+
+
+def in_state(error: ModelError, path: tuple[Step, ...]) -> ModelError:
+    """An error of a model with its state, the last one of a path, and the last moves to it."""
+    taken = [step.move for step in path if step.move is not None]
+    texts = [" ".join([move.action, *(short(argument, BRIEF) for argument in move.arguments)]) for move in taken]
+    left_out = len(texts) - LAST_MOVES
+    run = ", ".join([*([f"{left_out} others"] if left_out > 0 else []), *texts[-LAST_MOVES:]])
+    count = "1 move" if len(taken) == 1 else f"{len(taken)} moves"
+    place = f"the state {short(path[-1].row, 2 * SHOWN)} after {count}: {run}" if taken else "the first state"
+    return ModelError(f"{str(error).removesuffix('.')}; this is in {place}")
+
+
+BRIEF = 40
+"""Characters of an argument of a move in the message of an error."""
 SHOWN = 100
 """Characters of a value in the description of an asymmetry."""
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from checker.engine.contract import first_row
-from checker.engine.model import Finding, Kind, Model, ModelError, Renaming, Row
-from checker.engine.semantics import answer, renamed, successors
+from checker.engine.model import NO_EXCEPTION, Kind, Model, ModelError, Renaming, Row
+from checker.engine.semantics import finding_at, possible, renamed
 from checker.engine.values import brief, show, to_json
 from spec.text import excerpt, on_a_line
 
@@ -158,7 +158,7 @@ class _SecondPass:
         """The new states that the moves of these rows lead to."""
         for row in rows:
             source = self.numbers[row]
-            for move, after in successors(self.seen.model, row):
+            for move, after in possible(self.seen.model, row):
                 is_new = after not in self.numbers
                 record = self._added(after, depth) if is_new else None
                 self.edges.append(StateEdge(source, self.numbers[after], str(move.action), move.arguments))
@@ -191,7 +191,7 @@ def drawing_lines(graph: StateGraph) -> Iterator[str]:
     A box is a state: its number, and the columns that differ from the first state; the first state has them all. A
     state that violates a property is red and names it. A state with a dashed frame was not expanded.
     """
-    violated = [_violations(graph.model, state.row) for state in graph.states]
+    violations = [*_violations(graph)]
     words = f"{graph.model.name}: {len(graph.states):,} states, {len(graph.edges):,} moves"
     if graph.of_classes:
         words += "; each state stands for all that differ from it in names alone"
@@ -199,7 +199,7 @@ def drawing_lines(graph: StateGraph) -> Iterator[str]:
     yield f"  graph [label={_quoted(words)}, labelloc=t, fontname=Helvetica];"
     yield "  node [shape=box, fontname=Courier, fontsize=10];"
     yield "  edge [fontname=Helvetica, fontsize=10];"
-    for state, names in zip(graph.states, violated, strict=True):
+    for state, names in zip(graph.states, violations, strict=True):
         frame = "rounded" if state.number < graph.expanded else '"rounded,dashed"'
         lines = [str(state.number), *_differences(graph.states[0], state), *(f"violates {name}" for name in names)]
         marks = ", color=red, fontcolor=red" if names else ""
@@ -211,9 +211,13 @@ def drawing_lines(graph: StateGraph) -> Iterator[str]:
     yield "}"
 
 
-def _violations(model: Model, row: Row) -> list[str]:
-    properties = [prop for prop in model.properties if prop.kind is Kind.ALWAYS]
-    return [prop.name for prop in properties if isinstance(answer(model, prop, row), Finding)]
+def _violations(graph: StateGraph) -> Iterator[list[str]]:
+    """The violated properties of each state. The moves of a state that was not expanded may raise unseen."""
+    properties = [prop for prop in graph.model.properties if prop.kind is Kind.ALWAYS]
+    still = graph.model.with_rules(()).with_properties(properties)
+    for state in graph.states:
+        model = graph.model if state.number < graph.expanded else still
+        yield [prop.name for prop in (*properties, NO_EXCEPTION) if finding_at(model, prop, state.row) is not None]
 
 
 def _differences(first: StateRecord, state: StateRecord) -> list[str]:

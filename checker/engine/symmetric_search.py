@@ -26,9 +26,9 @@ from itertools import pairwise
 from checker.engine import search
 from checker.engine.contract import short
 from checker.engine.discovery import Discovery, Step
-from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
+from checker.engine.model import TRIVIAL, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
 from checker.engine.result import CUT_SHORT, Exploration, Limits, Stop, coverage_of
-from checker.engine.semantics import answer, asymmetry, rebuild, renamed, successors
+from checker.engine.semantics import answer_if_any, asymmetry, finding_at, possible, rebuild, renamed
 from checker.engine.steps import step_properties
 
 WALKS, LONGEST = 40, 100
@@ -149,7 +149,7 @@ def _premises(model: Model, row: Row) -> list[str]:
     """The properties of states whose premise holds in a row."""
     of_steps = step_properties(model.properties)
     of_states = [prop for prop in model.properties if prop not in of_steps]
-    return [prop.name for prop in of_states if answer(model, prop, row) is not TRIVIAL]
+    return [prop.name for prop in of_states if answer_if_any(model, prop, row) is not TRIVIAL]
 
 
 def _unless_covered(
@@ -174,8 +174,8 @@ def _unless_covered(
 
 def _run_of(model: Model, symmetry: Symmetry, found: Discovery) -> Discovery | None:
     path = _renamed_run(model, symmetry, found.path)
-    finding = answer(model, found.prop, path[-1].row) if path else None
-    return replace(found, finding=finding, path=path) if isinstance(finding, Finding) else None
+    finding = finding_at(model, found.prop, path[-1].row) if path else None
+    return None if finding is None else replace(found, finding=finding, path=path)
 
 
 def _renamed_run(model: Model, symmetry: Symmetry, path: Iterable[Step]) -> tuple[Step, ...]:
@@ -191,7 +191,7 @@ def _path(model: Model, rows: list[Row]) -> tuple[Step, ...]:
         return ()
     path = [Step(None, rows[0])]
     for before, after in pairwise(rows):
-        move = next((move for move, row in successors(model, before) if row == after), None)
+        move = next((move for move, row in possible(model, before) if row == after), None)
         if move is None:
             return ()
         path.append(Step(move, after))
@@ -212,7 +212,7 @@ def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
         for _ in range(LONGEST):
             if len(compared) >= MOST_COMPARED:
                 return len(compared)
-            following = list(successors(explored, row))
+            following = possible(explored, row)
             if row not in compared:
                 compared.add(row)
                 _compare(explored, row, following, symmetry, chance.choice(symmetry.renamings))
@@ -227,7 +227,7 @@ def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
 def _compare(model: Model, row: Row, following: Iterable[_Following], symmetry: Symmetry, to: Renaming) -> None:
     other = renamed(model, to, row)
     expected = [(move.action, renamed(model, to, after)) for move, after in following]
-    found = [(move.action, after) for move, after in successors(model, other)]
+    found = [(move.action, after) for move, after in possible(model, other)]
     if Counter(expected) != Counter(found) and _but_violations(model, expected) != _but_violations(model, found):
         lacks = _but_violations(model, expected) - _but_violations(model, found)
         moved = frozenset(
@@ -235,7 +235,7 @@ def _compare(model: Model, row: Row, following: Iterable[_Following], symmetry: 
         )
         raise ModelError(f"the model is not symmetric: {asymmetry(model, moved, lacks, found)}; {_LIKELY_CAUSE}")
     for prop in model.properties:
-        if type(answer(model, prop, other)) is not type(answer(model, prop, row)):
+        if type(answer_if_any(model, prop, other)) is not type(answer_if_any(model, prop, row)):
             raise ModelError(
                 f"the property {prop.name!r} has different answers for {short(row)} and, renamed, for {short(other)}; "
                 f"{_LIKELY_CAUSE}"
@@ -244,7 +244,7 @@ def _compare(model: Model, row: Row, following: Iterable[_Following], symmetry: 
 
 def _compare_moves(model: Model, row: Row, following: Iterable[_Following]) -> None:
     expected_moves = {(move.action, after) for move, after in following}
-    for move, after in successors(model, row):
+    for move, after in possible(model, row):
         if (move.action, after) not in expected_moves:
             raise ModelError(
                 f"the over-approximation lacks the move {move.action} {short(move.arguments)} of {short(row)}"
@@ -255,8 +255,6 @@ def _but_violations(model: Model, found: Iterable[tuple[str, Row]]) -> Counter[t
     """States with their actions, without those that violate a property: a search ends there, and texts have names."""
 
     def is_violation(row: Row) -> bool:
-        return any(
-            prop.kind is Kind.ALWAYS and isinstance(answer(model, prop, row), Finding) for prop in model.properties
-        )
+        return any(prop.kind is Kind.ALWAYS and finding_at(model, prop, row) is not None for prop in model.properties)
 
     return Counter((action, None if is_violation(after) else after) for action, after in found)

@@ -43,11 +43,15 @@ class Slice:
     def begin(self, block: RowBlock, rows: Array, base: int) -> None:
         """Start with these rows of a block, whose first row is state `base`."""
         self.block, self.rows, self.base = block, rows, base
+        self.restart()
+        self.aside = rows[:0]
+        self.added = np.zeros(self._shards, np.int64)  # new states of each shard
+
+    def restart(self) -> None:
+        """Forget all successors."""
         self.size, self.transitions = 0, 0
         self.first_late = 0  # of the successors; the later ones are those of rows that were put aside
-        self.aside = rows[:0]
         self.dead: list[Array] = []
-        self.added = np.zeros(self._shards, np.int64)  # new states of each shard
 
     def grow(self) -> None:
         """Double the room for successors."""
@@ -120,6 +124,11 @@ class Worker:
         self.tally.clear()
         self.noted = 0
 
+    def forget(self) -> None:
+        """Forget the counts of a round, and the successors that it generated: some of them were dropped since."""
+        self.clear()
+        self._recent[:] = 0
+
     # -- pass one --------------------------------------------------------------------------------------------
 
     def expand(self, part: Slice) -> None:
@@ -133,6 +142,12 @@ class Worker:
         The successors of later rows may be in the table of recent ones, so that this table must not be used.
         """
         part.aside = self._expand(part, part.aside, keeps_all=True)
+
+    def expand_without(self, part: Slice, failing: Array) -> None:
+        """Expand the rows of a slice anew, except those that fail, after `forget`."""
+        part.restart()
+        part.aside = self._expand(part, np.setdiff1d(part.rows, failing), keeps_all=True)
+        part.first_late = part.size
 
     def _expand(self, part: Slice, rows: Array, *, keeps_all: bool) -> Array:
         tables, block, counters = self._tables, part.block, self._counters

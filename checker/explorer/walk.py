@@ -31,10 +31,10 @@ import msgspec
 
 from checker.engine.discovery import Discovery, Step
 from checker.engine.liveness import lasso
-from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Read, Row
+from checker.engine.model import NO_EXCEPTION, Finding, Kind, Model, ModelError, Move, Property, Read, Row
 from checker.engine.process import free_memory
 from checker.engine.result import Exploration, Limits, Stop
-from checker.engine.semantics import answer, ordinals, successors
+from checker.engine.semantics import answer_if_any, finding_at, ordinals, possible
 from checker.execution import compile_kernels, run_job
 from checker.job import Job
 from checker.local_page import BadRequestError
@@ -147,7 +147,7 @@ class Walks:
             if row in self._known:
                 self._known.move_to_end(row)
                 return self._known[row]
-        moves = tuple(successors(self.model, row))
+        moves = tuple(possible(self.model, row))
         with self._lock:
             self._known[row] = moves
             if len(self._known) > REMEMBERED:
@@ -178,22 +178,20 @@ class Walks:
 
     def findings(self, path: Path) -> list[Discovery]:
         """The findings at the end of a run, the gravest first."""
-        runs = [run for prop in self.model.properties for run in self._finding(prop, path)]
+        runs = [run for prop in (*self.model.properties, NO_EXCEPTION) for run in self._finding(prop, path)]
         return sorted(runs, key=lambda run: GRAVEST.index(run.prop.kind))
 
     def _finding(self, prop: Property, path: Path) -> Iterator[Discovery]:
         if prop.kind.is_liveness:
             yield from self._never(prop, path)
             return
-        if prop.kind is Kind.FINAL and self.next(path[-1].row):
-            return
-        result = answer(self.model, prop, path[-1].row)
-        if isinstance(result, Finding):
+        result = finding_at(self.model, prop, path[-1].row)
+        if result is not None:
             yield Discovery(prop, result, len(path) - 1, path)
 
     def _never(self, prop: Property, path: Path) -> Iterator[Discovery]:
         """The finding of a run that never reaches its goal, if it is one: with the shortest loop that proves it."""
-        results = [answer(self.model, prop, step.row) for step in path]
+        results = [answer_if_any(self.model, prop, step.row) for step in path]
         met = max((number for number, result in enumerate(results) if isinstance(result, Finding)), default=-1)
         for loop in self._loops(prop, path):
             last = len(path) - 1 if loop is None else loop
@@ -269,10 +267,10 @@ class SearchResult:
 def look_ahead(job: Job, row: Row, goal: Goal, progress: ProgressCallback) -> SearchResult:
     """Find the nearest state of a kind after a row. Raises BadRequestError for a goal that the job does not have."""
     goal_property = _state(job, goal)
-    if next(successors(job.model, row), None) is None:
+    if not possible(job.model, row):
         return SearchResult(None, 1, 0, whole=True)
     ends = goal_property is not None and goal_property.kind is Kind.FINAL
-    if goal_property is None or (not ends and isinstance(answer(job.model, goal_property, row), Finding)):
+    if goal_property is None or (not ends and isinstance(answer_if_any(job.model, goal_property, row), Finding)):
         return by_plain_steps(job, row, goal, progress)
     return by_tables(job, row, goal_property, progress)
 
@@ -357,7 +355,7 @@ def by_plain_steps(job: Job, row: Row, goal: Goal, progress: ProgressCallback, s
                 stop = stop if progress(len(parents), depth) else Stop.INTERRUPTED
                 if stop is not None:
                     return SearchResult(None, len(parents), depth, why=LIMITS[stop])
-            for ordinal, (move, after) in enumerate(successors(job.model, state)):
+            for ordinal, (move, after) in enumerate(possible(job.model, state)):
                 if _is_found(job, goal, move, after):
                     return SearchResult((*ordinals(parents, state), ordinal), len(parents), depth + 1)
                 if after not in parents:
@@ -376,4 +374,4 @@ def _is_found(job: Job, goal: Goal, move: Move, after: Row) -> bool:
     if isinstance(goal, CaptionGoal):
         return goal.text.casefold() in job.presenter.caption(move).casefold()
     goal_property = _state(job, goal)
-    return goal_property is not None and isinstance(answer(job.model, goal_property, after), Finding)
+    return goal_property is not None and isinstance(answer_if_any(job.model, goal_property, after), Finding)

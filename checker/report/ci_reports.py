@@ -48,6 +48,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as Tree
 
+from checker.engine.model import Property
 from checker.engine.values import show
 from checker.job import Verdict
 from checker.printable import escaped, fenced
@@ -198,7 +199,7 @@ def _rules(outcomes: Sequence[RunOutcome], verdicts: set[str]) -> list[Object]:
     """All properties that the runs checked, each once; and those verdicts that have a result."""
     rules = {}
     for outcome in outcomes:
-        for prop in outcome.job.model.properties if outcome.job else ():
+        for prop in _properties(outcome):
             meaning = prop.meaning or prop.name
             rules[prop.name] = {
                 "id": prop.name,
@@ -210,6 +211,12 @@ def _rules(outcomes: Sequence[RunOutcome], verdicts: set[str]) -> list[Object]:
         if name in verdicts:
             rules[name] = {"id": name, "shortDescription": {"text": meaning}, "help": {"text": meaning}}
     return list(rules.values())
+
+
+def _properties(outcome: RunOutcome) -> Sequence[Property]:
+    if outcome.exploration is not None:
+        return outcome.exploration.properties
+    return outcome.job.model.properties if outcome.job else ()
 
 
 def _results(outcome: RunOutcome) -> list[Object]:

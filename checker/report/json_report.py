@@ -60,7 +60,7 @@ def report_json(job: Job | None, exploration: Exploration | None, judgement: Jud
 
 
 def _properties(job: Job | None, exploration: Exploration) -> list[dict[str, Any]]:
-    return [_property(job, exploration, prop) for prop in exploration.model.properties]
+    return [_property(job, exploration, prop) for prop in exploration.properties]
 
 
 def _property(job: Job | None, exploration: Exploration, prop: Property) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def report_lines(job: Job, exploration: Exploration, judgement: Judgement, *, le
 
 def search_lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool = False) -> list[Line]:
     """The lines of the report of an exhaustive search."""
-    properties = exploration.model.properties
+    properties = exploration.properties
     rows = [_property(job, exploration, prop) for prop in properties]
     warned = [_is_warning(exploration, prop) for prop in properties]
     costs = [_search(exploration), _python(exploration), _levels(exploration) if levels else []]

@@ -75,7 +75,11 @@ class WalkCounts(SearchCounts):
         for column, numbers in other.local.items():
             self.local[column] = np.union1d(self.local[column], numbers) if column in self.local else numbers
         for name, sighting in other.sightings.items():
-            self.sightings[name] = min(sighting, self.sightings.get(name, sighting))
+            self.see(name, sighting)
+
+    def see(self, name: str, sighting: Sighting) -> None:
+        """Keep the least sighting of a property."""
+        self.sightings[name] = min(sighting, self.sightings.get(name, sighting))
 
     @property
     def states(self) -> int:
@@ -113,7 +117,7 @@ class SwarmOutcome(WalkCounts, Exploration):
     @property
     def violated(self) -> list[str]:
         """The properties with a violation or a deadlock, in the order of the model."""
-        return [p.name for p in self.model.properties if p.name in self.sightings and p.kind is not Kind.SOMETIMES]
+        return [p.name for p in self.properties if p.name in self.sightings and p.kind is not Kind.SOMETIMES]
 
     @property
     def sampled(self) -> str:

@@ -39,7 +39,7 @@ ENDS = {
 
 def swarm_lines(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line]:
     """The whole report."""
-    properties, sightings = outcome.model.properties, outcome.sightings
+    properties, sightings = outcome.properties, outcome.sightings
     rows = [_property(job, outcome, prop) for prop in properties]
     warned = [(prop.kind is Kind.SOMETIMES) is not (prop.name in sightings) for prop in properties]
     costs = [section("swarm", _figures(outcome)), coverage_lines(outcome.samples)]
@@ -146,7 +146,7 @@ def swarm_json(job: Job, outcome: SwarmOutcome, judgement: Judgement, traces: Se
         "exit_code": judgement.exit_code,
         "sentence": judgement.sentence,
         "limits": {"depth": e.limits.depth or DEFAULT_DEPTH, "walks": e.limits.work, "seconds": e.limits.seconds},
-        "properties": [_property_json(outcome, prop) for prop in outcome.model.properties],
+        "properties": [_property_json(outcome, prop) for prop in outcome.properties],
         "actions": [{"name": name, "fired": coverage.fired} for name, coverage in sorted(e.coverage.items())],
         "swarm": {
             "seed": e.seed,

@@ -28,11 +28,11 @@ import psutil
 
 from checker.cluster import Ray, Workers
 from checker.engine.kernels import jit
-from checker.engine.model import Kind, Model, ModelError
+from checker.engine.model import NO_EXCEPTION, Kind, Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Limits, Stop
 from checker.engine.search import LOST, REPORT_EVERY, Request, on_terminal
-from checker.swarm.outcome import DEFAULT_DEPTH, SwarmOutcome, WalkCounts
+from checker.swarm.outcome import DEFAULT_DEPTH, Sighting, SwarmOutcome, WalkCounts
 from checker.swarm.walker import MOST_WALKS, WalkRunner, safety
 
 SMALLEST_PART, DOUBLINGS = 64, 6  # walks, and how often a part doubles
@@ -234,9 +234,15 @@ class Swarm:
         if outcome.stop is Stop.WORK and outcome.walks < (outcome.limits.work or MOST_WALKS):
             outcome.stop = Stop.MEMORY if self._is_full else Stop.TIME
         outcome.compiling, outcome.seconds = False, time.monotonic() - self._began
-        for prop in self.outcome.model.properties:
+        for prop in (*outcome.model.properties, NO_EXCEPTION):
             if prop.name in outcome.sightings and prop.kind is not Kind.SOMETIMES:
-                outcome.found[prop.name] = self._runner.discovery(prop, outcome.sightings[prop.name])
+                sighting = outcome.sightings[prop.name]
+                discovery = self._runner.discovery(prop, sighting)
+                if discovery.prop is not prop:  # an exception on the way
+                    del outcome.sightings[prop.name]
+                    outcome.see(discovery.prop.name, Sighting(discovery.depth, sighting.walk))
+                else:
+                    outcome.found[prop.name] = discovery
 
 
 def for_each_seed(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from checker.engine.contract import moves
 from checker.engine.discovery import Discovery, Step
-from checker.engine.model import Finding, Model, ModelError, Move, Property, Row
+from checker.engine.model import NO_EXCEPTION, Finding, Model, ModelError, Move, Property, RaisedError, Row
 from checker.engine.process import free_memory
 from checker.engine.result import Limits, Stop
 from checker.engine.search import explore
@@ -67,7 +67,9 @@ def searched(model: Model, found: Discovery, deadline: Deadline, workers: int = 
     if not deadline.left:
         return ShortenedRun(found, is_shortest=False)
     limits = Limits(depth=found.depth - 1, seconds=deadline.left, memory=free_memory(SHARE_OF_MEMORY))
-    result = explore(model.with_properties([found.prop]), limits, progress=lambda _: None, workers=workers)
+    # An exception may be that of any property.
+    searched_for = model if found.prop is NO_EXCEPTION else model.with_properties([found.prop])
+    result = explore(searched_for, limits, progress=lambda _: None, workers=workers)
     if found.prop.name in result.found:
         return ShortenedRun(result.found[found.prop.name], is_shortest=True)
     return ShortenedRun(found, is_shortest=result.stop in (Stop.DEPTH, Stop.EXHAUSTED))
@@ -149,16 +151,16 @@ class Rerun:
         return run
 
     def _step(self, row: Row, rule: str, move: Move) -> Step | None:
-        """The step of this move of a rule, or of the first possible one with the same action; None if there is none."""
-        arguments = read(self._model, self._rules[rule].reads, row)
-        if arguments is None:
+        """The step of this move of a rule, or of the first possible one with the same action; None if there is none,
+        or a function raises.
+        """
+        try:
+            arguments = read(self._model, self._rules[rule].reads, row)
+            if arguments is None:
+                return None
+            rule_moves = moves(self._model, self._rules[rule], *arguments)
+            alike = [move] if move in rule_moves else [other for other in rule_moves if other.action == move.action]
+            steps = ((candidate, fire(self._model, row, candidate)) for candidate in alike)
+            return next((Step(candidate, after) for candidate, after in steps if after is not None), None)
+        except RaisedError:
             return None
-        rule_moves = moves(self._model, self._rules[rule], *arguments)
-        alike = (
-            [move] if move in rule_moves else [candidate for candidate in rule_moves if candidate.action == move.action]
-        )
-        for candidate in alike:
-            after = fire(self._model, row, candidate)
-            if after is not None:
-                return Step(candidate, after)
-        return None

@@ -23,10 +23,10 @@ from checker.engine.discovery import Discovery, Step
 from checker.engine.evaluator import Evaluator, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels, walk_kernels
 from checker.engine.kernels.walk_kernels import Plans
-from checker.engine.model import Finding, Kind, Model, ModelError, Property, Row
+from checker.engine.model import NO_EXCEPTION, Kind, Model, ModelError, Property, Row
 from checker.engine.process import Interrupts
 from checker.engine.result import SEED, Coverage, Exploration, Limits, Stop
-from checker.engine.semantics import answer, rebuild, rediscover, successors
+from checker.engine.semantics import finding_at, rebuild, rediscover
 from checker.engine.states.frontier import Pool
 from checker.engine.states.waiting import NextLevel, WaitingBlocks
 from checker.engine.steps import step_properties
@@ -127,7 +127,7 @@ class SharedTables:
         self.final_alarms = np.append(self.final_alarms, np.array([self._alarms(v.found) for v in ends], np.uint8))
 
     def _alarms(self, found: Iterable[int]) -> bool:
-        return any(self.tables.model.properties[position].kind is not Kind.SOMETIMES for position in found)
+        return any(self.tables.model.property_at(position).kind is not Kind.SOMETIMES for position in found)
 
 
 def _hash(action: str) -> int:
@@ -161,6 +161,7 @@ class Walker:
             np.zeros(steps or 0, np.uint16),
         )
         self._count, self._steps, self._dead = count, 0, 0
+        self._failing = np.zeros(count, np.bool_)
         self._fired, self._registers = np.zeros(64, np.uint64), np.zeros(REGISTERS, np.uint8)
         self._judged, self._final = Tally(), Tally()
         self._make_room()
@@ -174,11 +175,12 @@ class Walker:
 
     def advance(self, budget: int) -> None:
         """Continue the walks of the part for at most this number of steps. Raises ModelError."""
-        shared = self._shared
+        shared, walks = self._shared, self._walks
         tables, verdicts = shared.tables, shared.tables.verdicts
         self._make_room()
+        running = walks.status == walk_kernels.RUNNING
         walk_kernels.walk(
-            self._walks,
+            walks,
             self._plans,
             budget,
             walk_kernels.Choices(self._moves, self._weights, shared.hashes),
@@ -192,6 +194,10 @@ class Walker:
         if error:
             raise ModelError("a move leads to operations without end, or a state has too many moves")
         self.noted = self._missing[:noted]
+        if not noted and not steps and running.sum() <= budget:
+            # These walks have tried, and there is nothing left to ask: a function fails in their states.
+            self._failing = walks.status == walk_kernels.RUNNING
+            walks.status[self._failing] = walk_kernels.ALARMED
         self._steps += steps
         self._dead += dead
 
@@ -225,8 +231,9 @@ class Walker:
             for number in tally.unnoted():
                 step, walk = divmod(int(tally.first[number]), 1 << 32)
                 for position in positions_of(number):
-                    name, sighting = properties[position].name, Sighting(step, walk)
-                    counts.sightings[name] = min(sighting, counts.sightings.get(name, sighting))
+                    counts.see(tables.model.property_at(position).name, Sighting(step, walk))
+        for walk in np.flatnonzero(self._failing).tolist():
+            counts.see(NO_EXCEPTION.name, Sighting(int(walks.at[walk]), int(self._plans.numbers[walk])))
         walks.status[walks.status == walk_kernels.RUNNING] = walk_kernels.ENDED
         return counts
 
@@ -328,10 +335,12 @@ class WalkRunner:
         return rebuild(self._model, walker.ordinals, lambda row: row == walker.values)
 
     def discovery(self, prop: Property, sighting: Sighting) -> Discovery:
-        """The run to a finding, as its walk executed it."""
+        """The run to a finding, as its walk executed it; or to an exception on the way."""
         path = self.path(sighting.walk, sighting.step)
-        discovery = rediscover(self._model, prop, path)
-        if discovery.depth != sighting.step:
+        if len(path) - 1 < sighting.step:
+            prop = NO_EXCEPTION  # on the way, in a move that the walk did not take
+        discovery = rediscover(self._model, prop, path, self._shared.tables.error)
+        if discovery.depth != sighting.step and prop is not NO_EXCEPTION:
             raise ModelError(f"the walk {sighting.walk} ends elsewhere than before; a step is not a function")
         return discovery
 
@@ -340,11 +349,10 @@ class WalkRunner:
         plan = plans(self._seed, walk, 1, self._depth)
         path = self.path(walk, int(plan.limits[0]))
         last = path[-1].row
-        is_end = not any(True for _ in successors(self._model, last))
         discoveries = []
-        for prop in self._model.properties:
-            if prop.kind is Kind.ALWAYS or (prop.kind is Kind.FINAL and is_end):
-                finding = answer(self._model, prop, last)
-                if isinstance(finding, Finding):
+        for prop in (*self._model.properties, NO_EXCEPTION):
+            if prop.kind in (Kind.ALWAYS, Kind.FINAL):
+                finding = finding_at(self._model, prop, last)
+                if finding is not None:
                     discoveries.append(Discovery(prop, finding, len(path) - 1, path))
         return path, discoveries

@@ -26,8 +26,9 @@ from typing import NamedTuple
 
 from checker.engine import contract
 from checker.engine.discovery import Discovery, Step
-from checker.engine.model import Model, Move, Row, Send
-from checker.engine.semantics import finding_at, successors
+from checker.engine.model import NO_EXCEPTION, Model, Move, Row, Send
+from checker.engine.semantics import finding_at, possible
+from checker.engine.steps import step_properties
 from checker.engine.values import canonical
 from checker.job import Job
 from checker.kit.actions import is_fault
@@ -116,7 +117,12 @@ class _RunSearch:
         # Runs repeat their moves and steps, so that each answer is calculated once.
         actors = tuple(replace(actor, step=cache(actor.step)) for actor in job.model.actors)
         rules = tuple(replace(rule, moves=cache(partial(contract.moves, job.model, rule))) for rule in job.model.rules)
-        self._model = Model(job.model.name, job.model.columns, actors, rules)
+        # An exception may be that of a property; a property of steps is already in the actors.
+        of_steps = step_properties(job.model.properties)
+        properties = tuple(prop for prop in job.model.properties if prop not in of_steps)
+        self._model = Model(
+            job.model.name, job.model.columns, actors, rules, properties if found.prop is NO_EXCEPTION else ()
+        )
         self._states: dict[Row, _State] = {}
         self._executed = 0
         run = self._start = _Candidate(Cost(0, 0, 0), frozenset(), self._state(found.path[0].row))
@@ -156,7 +162,7 @@ class _RunSearch:
     def _moves_of(self, state: _State, moves: Moves) -> list[tuple[Move, _State]]:
         """The allowed moves of a state; they are executed once, for all runs to it."""
         if state.following is None:
-            executed = list(successors(self._model, state.row))
+            executed = possible(self._model, state.row)
             self._executed += len(executed)
             if self._executed > MOVES:
                 raise _TooManyError

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from checker.command import CommandError, ExitCode
 from checker.engine.discovery import Discovery, Step
 from checker.engine.liveness import lasso
-from checker.engine.model import Kind, Move, Property, Row
-from checker.engine.semantics import finding_at, successors
+from checker.engine.model import NO_EXCEPTION, Kind, Move, Property, Row
+from checker.engine.semantics import finding_at, possible
 from checker.engine.values import brief, canonical, show, to_json
 from checker.job import Job, Json
 from checker.traces.trace import Lanes, Trace, TraceStep, changed_fields, lanes_of, trace_of, values_of, walk_of
@@ -68,7 +68,7 @@ def replay(trace: Trace, job: Job) -> ReplayResult:
 
 
 def _property(trace: Trace, job: Job, kind: Kind) -> Property:
-    for prop in job.model.properties:
+    for prop in (*job.model.properties, NO_EXCEPTION):
         if prop.name == trace.prop and prop.kind is kind:
             return prop
     names = ", ".join(f"{prop.name} ({prop.kind.value})" for prop in job.model.properties) or "no property"
@@ -81,7 +81,7 @@ def _advance(job: Job, step: TraceStep, paths: Iterable[Path]) -> list[Path]:
     moves: list[Move] = []
     views: list[Lanes] = []
     for path in paths:
-        for move, row in successors(job.model, path[-1].row):
+        for move, row in possible(job.model, path[-1].row):
             moves.append(move)
             if not _same_move(move, step):
                 continue
@@ -133,7 +133,9 @@ def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Disc
         finding = finding_at(job.model, prop, path[-1].row)
         if finding is None:
             continue
-        if finding.clause == trace.clause and _canonical(values_of(finding)) == _canonical(trace.values):
+        # The values of an exception have its line, which an edit of the file moves.
+        is_same = prop is NO_EXCEPTION or _canonical(values_of(finding)) == _canonical(trace.values)
+        if finding.clause == trace.clause and is_same:
             return Discovery(prop, finding, trace.depth, path)
         instead = _clause(finding.clause, values_of(finding))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}", instead)

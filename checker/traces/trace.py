@@ -27,8 +27,8 @@ from typing import ClassVar
 from msgspec.structs import replace as with_fields
 
 from checker.engine.discovery import Discovery, Step
-from checker.engine.model import TRIVIAL, Finding, Kind, Model, Property, Row
-from checker.engine.semantics import answer, successors
+from checker.engine.model import NO_EXCEPTION, TRIVIAL, Finding, Kind, Model, Property, Row
+from checker.engine.semantics import answer_if_any, is_end
 from checker.engine.values import canonical, to_json
 from checker.job import DiagramEvent, Job, Json, Verdict
 
@@ -41,7 +41,7 @@ class Truth(Enum):
 
     HOLDS = "holds"
     FAILS = "fails"
-    TRIVIAL = "trivial"  # its premise does not hold, or it concerns other states only
+    TRIVIAL = "trivial"  # its premise does not hold, it concerns other states only, or it raises an exception
     WITNESSED = "witnessed"
     UNSEEN = "not witnessed"
     REACHED = "reached"  # the state is a goal
@@ -157,8 +157,13 @@ def trace_of(job: Job, found: Discovery, verdict: Verdict | None = None) -> Trac
     job's source is not JSON.
     """
     verdicts = {Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
+    walk = walk_of(job, found.path)
+    *steps, last = walk.steps
+    if found.prop is NO_EXCEPTION:
+        last = replace(last, truth={**last.truth, found.prop.name: Truth.FAILS})
     return replace(
-        walk_of(job, found.path),
+        walk,
+        steps=(*steps, last),
         verdict=verdict or verdicts.get(found.prop.kind, Verdict.VIOLATED),
         prop=found.prop.name,
         kind=found.prop.kind,
@@ -222,7 +227,7 @@ def changed_fields(before: Lanes, after: Lanes) -> dict[str, tuple[str, ...]]:
 
 def truths(model: Model, row: Row) -> dict[str, Truth]:
     """The value of each property in a row; properties of final states concern only rows without a successor."""
-    ends = any(prop.kind is Kind.FINAL for prop in model.properties) and not any(True for _ in successors(model, row))
+    ends = bool(model.finals) and is_end(model, row)
     return {
         prop.name: _truth(model, prop, row) if prop.kind is not Kind.FINAL or ends else Truth.TRIVIAL
         for prop in model.properties
@@ -230,7 +235,7 @@ def truths(model: Model, row: Row) -> dict[str, Truth]:
 
 
 def _truth(model: Model, prop: Property, row: Row) -> Truth:
-    result = answer(model, prop, row)
+    result = answer_if_any(model, prop, row)
     if prop.kind is Kind.SOMETIMES:
         return Truth.WITNESSED if isinstance(result, Finding) else Truth.UNSEEN
     if prop.kind.is_liveness and isinstance(result, Finding):

@@ -88,7 +88,7 @@ class SavedState:
     def check_findings(self, saved: SavedPart) -> None:
         """Raises CheckpointError for a finding that cannot be."""
         for hit in saved.found:
-            inside = hit.position < len(self._state.result.model.properties) and hit.state < saved.states
+            inside = hit.position <= max(self._state.result.model.raising) and hit.state < saved.states
             if not inside or len(hit.cells) != self._columns:
                 raise self._refused("a finding names a property or state that is not there")
         if len({hit.position for hit in saved.found}) != len(saved.found):
@@ -184,7 +184,7 @@ class SearchFolder:
             raise CheckpointError(
                 f"{self.folder}: {kept} kept this search, and {asked} would resume it; use the same, or {AGAIN}"
             )
-        if max((finding.position for finding in saved.found), default=-1) >= len(self._model.properties):
+        if max((finding.position for finding in saved.found), default=-1) > max(self._model.raising):
             raise CheckpointError(f"{self.store.head}: a finding names a property that is not there; {AGAIN}")
         self.note = f"taken up from {self.folder}, where {saved.states:,} states were kept"
         return saved
@@ -282,6 +282,7 @@ class ReplayableTables(Tables):
         for vector in (self.cells, self.bases, self.entries, self.classes, self.masks, self.verdicts.judgements):
             digest.update(np.ascontiguousarray(vector.view).data)
         digest.update(self.memo.data.data)
+        digest.update(self.failed.data.data)
         for place, values in enumerate(self._named):
             objects, count = self._digests[place]
             for value in islice(values, count, None):

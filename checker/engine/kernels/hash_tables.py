@@ -41,7 +41,8 @@ class Answers(NamedTuple):
     groups[g] = (first read, number of reads, root); reads[i] = (column, index among the column's classes). `masks` has
     for each cell the joint rules that it allows, `masked` the columns with such masks, and `joint` the group of each
     joint rule. `move_kernels` describes `cells` and `entries`. counters[0] is the number of missing keys; the others
-    belong to each kernel.
+    belong to each kernel. `failed` is a memo of the keys that have no answer, since a function of the model fails, each
+    plus one: a model without groups has the key 0.
     """
 
     columns: int
@@ -56,6 +57,8 @@ class Answers(NamedTuple):
     masks: Array
     masked: Array
     joint: Array
+    failed: Array
+    failed_shift: Any
     missing: Array
     counters: Array
 
@@ -107,7 +110,12 @@ def lookup(memo: Array, shift: Any, key: Any) -> Any:
 
 @inlined
 def note(answers: Answers, key: Any) -> None:
-    """Record a key that the memo lacks. If the buffer is full, the key is dropped and recorded in a later attempt."""
+    """Record a key that the memo lacks. If the buffer is full, the key is dropped and recorded in a later attempt.
+
+    A key that failed is not recorded again. So a row that stays incomplete without a new key fails.
+    """
+    if find_entry(answers.failed, answers.failed_shift, key + ONE) != MISSING:
+        return
     if answers.counters[0] < answers.missing.size:
         answers.missing[answers.counters[0]] = key
         answers.counters[0] += 1

@@ -21,6 +21,7 @@ identifies its subject.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -28,9 +29,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.arrays import Vector
-from checker.engine.contract import call, described, is_data, project, same_types, short, step
+from checker.engine.contract import call, described, is_data, project, rename, same_types, short, step
 from checker.engine.kernels import hash_tables, move_kernels
-from checker.engine.model import Actor, Column, Kind, Model, ModelError, Move, Outcome, Read, Row, Symmetry
+from checker.engine.model import (
+    Actor,
+    AnswerError,
+    Column,
+    Kind,
+    Model,
+    ModelError,
+    Move,
+    Outcome,
+    Read,
+    Row,
+    Symmetry,
+)
 from checker.engine.result import VALUE, FunctionCost
 from checker.engine.tables.layout import ModelLayout
 
@@ -143,7 +156,7 @@ def is_verified(called: int) -> bool:
 
 def _compare(who: str, answer: Any, again: Any, arguments: tuple[Any, ...]) -> None:
     if again != answer:
-        raise ModelError(
+        raise AnswerError(
             f"{who} is not deterministic: of {arguments!r} it made first {answer!r}, then {again!r}. "
             "The likely cause is a clock, a random number, a counter or other state outside its arguments, "
             "or an argument that was changed in place."
@@ -202,8 +215,8 @@ class Images:
     def _renamed(self, column: int, value: Any, number: int) -> list[int]:
         self._numbers.check(column, value)
         images = []
-        for rename, columns in zip(self._values, self._columns, strict=True):
-            after, target = call("a renaming", rename, value), columns[column]
+        for to, columns in zip(self._values, self._columns, strict=True):
+            after, target = rename(to, value), columns[column]
             is_same = target == column and after is value
             images.append(number if is_same else self._numbers.of_text(target, after))
         return images
@@ -225,6 +238,12 @@ def _products(columns: Sequence[Sequence[int]]) -> Array:
 
 
 NO_ACTION = 0
+
+
+class Failure(Enum):
+    """In place of a shown value or of an answer: a function of the model failed."""
+
+    FAILED = "failed"
 
 
 class Node(NamedTuple):
@@ -254,6 +273,7 @@ class Interner:
     def __init__(self, model: Model, seed: int, *, symmetric: bool) -> None:
         self.model = model
         self.functions = ModelCalls(model)
+        self.error: AnswerError | None = None
         self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.places = Vector(np.uint32)  # of each cell among those of its column
@@ -362,11 +382,21 @@ class Interner:
         return None if part is None else (part,)
 
     def _class(self, column: int, slot: int, value: Any) -> int:
-        """The id of the part of a value that a read shows; ids are unique to a read."""
-        part = self._shown(self._layout.slots[column][slot], value)
-        if part is None:
-            return int(hash_tables.NEVER)
-        return self._operation(-1 - column - slot * len(self.model.columns), part[0], self._reads_named[column])
+        """The id of the part of a value that a read shows; ids are unique to a read.
+
+        The value may be that of no state, so that a failure counts only where the part is used.
+        """
+        actor, source = -1 - column - slot * len(self.model.columns), self._reads_named[column]
+        try:
+            part = self._shown(self._layout.slots[column][slot], value)
+            return int(hash_tables.NEVER) if part is None else self._operation(actor, part[0], source)
+        except AnswerError as error:
+            self.note_error(error)
+            return self._operation(actor, Failure.FAILED, source)
+
+    def note_error(self, error: AnswerError) -> None:
+        """Keep the first error of a function."""
+        self.error = self.error or error
 
     # -- operations ------------------------------------------------------------------------------------------
 

@@ -21,17 +21,20 @@ import numpy as np
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import check, moves
 from checker.engine.kernels import build_kernels, hash_tables, jit, move_kernels
-from checker.engine.model import TRIVIAL, Finding, Model, Send
+from checker.engine.model import TRIVIAL, AnswerError, Finding, Kind, Model, Send
 from checker.engine.result import SEED, Evaluations
 from checker.engine.steps import forget_steps
-from checker.engine.tables.interner import NO_ACTION, CellValue, Interner, Node
+from checker.engine.tables.interner import NO_ACTION, CellValue, Failure, Interner, Node
 from checker.engine.tables.layout import Bundle, Group, ModelLayout, Role
 
 Array = np.ndarray[Any, Any]
 
 
 class BundleVerdict(NamedTuple):
-    """The answers of a bundle: the positions of the properties with a premise, and of those with a finding."""
+    """The answers of a bundle: the positions of the properties with a premise, and of those with a finding.
+
+    If a property or a projection raises, the last of `found` is a number of `Model.raising`.
+    """
 
     bundle: Bundle
     premises: tuple[int, ...] = ()
@@ -63,15 +66,19 @@ class Verdicts:
     def number(self, bundle: Bundle, answers: Iterable[tuple[int, Any]]) -> int:
         """The number of a verdict, from the positions and answers of a bundle's properties."""
         checked = list(answers)
-        verdict = BundleVerdict(
-            bundle,
-            tuple(position for position, answer in checked if answer is not TRIVIAL),
-            tuple(position for position, answer in checked if isinstance(answer, Finding)),
-        )
+        premises = tuple(n for n, answer in checked if answer is not TRIVIAL and answer is not Failure.FAILED)
+        found = tuple(position for position, answer in checked if isinstance(answer, Finding))
+        raises = any(answer is Failure.FAILED for _, answer in checked)
+        verdict = BundleVerdict(bundle, premises, (*found, self._raising(bundle)) if raises else found)
         number = self._numbers.setdefault(verdict, len(self.verdicts))
         if number == len(self.verdicts):
             self.verdicts.append(verdict)
         return number
+
+    def _raising(self, bundle: Bundle) -> int:
+        """The number of a state in which a property of a bundle raises; one without a successor is expanded first."""
+        is_final = self._model.properties[bundle.properties[0]].kind is Kind.FINAL
+        return self._model.raising[is_final]
 
     def judging(self, times: Array, first: Array) -> build_kernels.Judging:
         """The judgement of states by a kernel, with these counters."""
@@ -93,7 +100,7 @@ class Verdicts:
             position
             for verdict in self._verdicts_in(judgement)
             for position in verdict.found
-            if not self._model.properties[position].kind.is_liveness
+            if not self._model.property_at(position).kind.is_liveness
         ]
 
     def premises(self, judgement: int) -> list[int]:
@@ -133,10 +140,15 @@ IMPOSSIBLE = int(hash_tables.IMPOSSIBLE)
 
 
 class Tables(Interner):
-    """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError."""
+    """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError.
+
+    If a function fails, its key has no answer and is one of `failed`, and a verdict or a class says so; the first such
+    error is kept in `error`. A search then finds the state.
+    """
 
     def __init__(self, model: Model, seed: int = SEED, *, symmetric: bool = False) -> None:
         super().__init__(model, seed, symmetric=symmetric)
+        self.failed = Memo()
         forget_steps(model)  # here, since a step is judged once for all searches of these tables
         self.seconds = 0.0  # in `fill`
         self.memo = Memo()
@@ -165,10 +177,15 @@ class Tables(Interner):
             if subject & int(move_kernels.JUDGEMENT):
                 judgement = self.verdicts.judgement_after(subject ^ int(move_kernels.JUDGEMENT), operation - 1)
                 self._learnt[key] = judgement, 0, 0
-            elif operation == 0 and isinstance(entity := self._ids[subject], CellValue):
-                self._list_own(subject, entity.column, entity.value)
-            elif key not in self._learnt:
-                self._learn(key)
+                continue
+            try:
+                if operation == 0 and isinstance(entity := self._ids[subject], CellValue):
+                    self._list_own(subject, entity.column, entity.value)
+                elif key not in self._learnt:
+                    self._learn(key)
+            except AnswerError as error:
+                self.note_error(error)
+                self.failed.insert({key + 1: (0, 0, 0)})  # a model without groups has the key 0
         self.memo.insert(self._learnt)
         self._learnt = {}
 
@@ -232,6 +249,7 @@ class Tables(Interner):
     def _complete(self, node: int, group: Group, values: tuple[Any, ...]) -> None:
         """Finish a node with all values of its group: list a rule's moves, or evaluate a bundle's properties."""
         if group.role is Role.RULE:
+            self._check_shown(values)
             self._set_list(node, self._moves(group.position, values))
         elif group.role is Role.BUNDLE:
             bundle = self._layout.bundles[group.position]
@@ -239,8 +257,19 @@ class Tables(Interner):
             self.cells.view[node, move_kernels.LISTED] = self.verdicts.number(bundle, answers)
 
     def _answer(self, position: int, values: tuple[Any, ...]) -> Any:
+        """The answer of a property, or that it failed."""
         prop = self.model.properties[position]
-        return self.functions.call(f"the property {prop.name!r}", partial(check, prop), values)
+        try:
+            self._check_shown(values)
+            return self.functions.call(f"the property {prop.name!r}", partial(check, prop), values)
+        except AnswerError as error:
+            self.note_error(error)
+            return Failure.FAILED
+
+    def _check_shown(self, values: tuple[Any, ...]) -> None:
+        """Raises AnswerError if a projection failed to show one of these values."""
+        if self.error is not None and any(value is Failure.FAILED for value in values):
+            raise self.error
 
     def _moves(self, position: int, arguments: tuple[Any, ...], cell: int | None = None) -> list[int]:
         """The effects of the moves that a rule lists; `cell` is the cell that the rule read, if it read only one."""
@@ -306,6 +335,8 @@ class Tables(Interner):
             self.masks.view,
             self.masked,
             self.joint,
+            self.failed.data,
+            self.failed.shift,
             missing,
             counters,
         )

@@ -16,7 +16,7 @@ from typing import Any
 
 from checker.command import CommandError, ExitCode
 from checker.engine.model import Finding, Property, Row
-from checker.engine.semantics import answer, successors
+from checker.engine.semantics import answer, possible
 from checker.engine.values import show
 from checker.explorer.views import SAID, answer_view, effect_view, value_text
 from checker.job import Job, Json
@@ -70,10 +70,10 @@ class _Space:
     def _moves(self, row: Row, depth: int, deepest: int | None) -> list[Row]:
         """Encode the moves of a state; returns the states that are new."""
         place = self._found[row]
-        if depth == deepest and next(successors(self.job.model, row), None) is not None:
+        if depth == deepest and possible(self.job.model, row):
             return []
         new, encoded = [], []
-        for move, after in successors(self.job.model, row):
+        for move, after in possible(self.job.model, row):
             if after not in self._found:
                 new.append(after)
             target = self._number(after, depth + 1)

@@ -20,6 +20,7 @@ from checker.engine import (
     Column,
     Exploration,
     Finding,
+    Limits,
     Model,
     ModelError,
     Move,
@@ -51,7 +52,7 @@ from checker.kit.register import (
     register_model,
 )
 from checker.present import DefaultPresenter
-from checker.swarm.walker import WalkRunner
+from checker.swarm.search import RandomWalks
 from checker.traces import replay, trace_of
 from checker.traces.minimise import minimised
 from tests.support.parts import search_in_parts
@@ -229,8 +230,8 @@ ALIKE = r"gives True \(bool\), which equals 1 \(int\)"
 def test_every_search_refuses_equal_values_of_two_types():
     """One search that took them as one value would have four states, and not nine."""
     model = holding(1, True)
-    walked = partial(WalkRunner(model.with_symmetry(None), 1, 20).run, 0)
-    for explore in (plain.explore, search.explore, lambda _: walked(50), lambda _: next_states(Walks(model))):
+    walked = partial(search.explore, limits=Limits(depth=20, work=50), frontier=RandomWalks())
+    for explore in (plain.explore, search.explore, walked, lambda _: next_states(Walks(model))):
         with pytest.raises(ModelError, match="which equals"):
             explore(model)
 
