@@ -399,7 +399,8 @@ def _synced_late(server: Server) -> ServerStep[Server] | None:
         return None
     txn, *queue = server.remains.queue
     unlogged = tuple(unwritten for unwritten in server.remains.unlogged if unwritten != txn)
-    remains = replace(server.remains, queue=tuple(queue), unlogged=unlogged)
+    tree = memory.tree_after_late_write(server.remains.tree, server.peer.last_zxid, server.zab, txn)
+    remains = replace(server.remains, queue=tuple(queue), unlogged=unlogged, tree=tree)
     # A second record of a transaction changes nothing when the log is read.
     durable = server.durable if txn in server.durable.log else server.durable.appended(txn)
     return Step(replace(server, durable=durable, remains=remains))

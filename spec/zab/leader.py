@@ -65,11 +65,11 @@ FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
 def begin(peer: Peer, rules: ZabRules) -> ZabResult:
     """Start to lead: wait for learners, and count the leader itself (`Leader.lead`).
 
-    `ZooKeeperServer.loadData` then takes a snapshot of the whole log; it matters where a TRUNC keeps it
-    (ZOOKEEPER-1549).
+    `ZooKeeperServer.loadData` then takes a snapshot of its tree, that is, of the whole log unless the tree lags behind.
+    It matters where a TRUNC keeps it (ZOOKEEPER-1549).
     """
     if Variant.SNAPSHOT_OF_UNCOMMITTED in rules.variants and peer.durable.log:
-        snapshot = Snapshot(peer.durable.last_zxid, tuple(peer.durable.txns))
+        snapshot = Snapshot(peer.last_zxid, tuple(txn for txn in peer.durable.txns if txn.zxid <= peer.last_zxid))
         peer = replace(peer, durable=replace(peer.durable, dirty=snapshot))
     leader = Leader(FOLLOWERINFO, peer.durable.accepted_epoch + 1, (peer.sid,))
     return _choose_epoch(peer, leader, rules)

@@ -41,6 +41,8 @@ def shut_down(
     if Variant.TREE_BEHIND_LOG in variants:
         tree = _applied(durable, part) if part.serves else remains.tree
         remains = replace(remains, tree=None if tree is None or tree >= flushed.last_zxid else tree)
+    elif remains.tree is not None:
+        remains = replace(remains, tree=None)  # the log is read up to its end (`fastForwardDataBase`)
     if remains.database is not None:
         flushed = _with_epochs_of(flushed, remains.database)
         remains = replace(remains, database=None)
@@ -108,6 +110,16 @@ def after_disk_error(part: Leader | Learner, remains: StaleMemory, rules: ZabRul
         queued = tuple(operation.txn for operation in part.queue if isinstance(operation, Append))
         return replace(remains, unlogged=merged(remains.unlogged, queued))
     return _with_applied(part, remains)
+
+
+def tree_after_late_write(tree: int | None, last_zxid: int, part: Leader | Learner | None, txn: Txn) -> int | None:
+    """ZOOKEEPER-4712: the zxid of the tree, which lags behind the log from an old thread's write on.
+
+    The end of the last part read the log before (`fastForwardDataBase`), so a server that looks votes without the
+    transaction, and a new part is synchronised without it.
+    """
+    synced = part is not None and (part.serves or (isinstance(part, Learner) and part.phase is LearnerPhase.SYNCED))
+    return tree if synced or txn.zxid <= last_zxid else last_zxid
 
 
 def _with_applied(part: Leader | Learner, remains: StaleMemory) -> StaleMemory:

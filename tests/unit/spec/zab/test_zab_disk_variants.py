@@ -261,6 +261,17 @@ def test_a_transaction_that_is_applied_and_queued_stays_in_the_tree() -> None:
     assert (written.durable.txns, written.remains.unlogged, written.remains.queue) == ((OLD, X), (), (Y,))
 
 
+def test_what_a_sync_thread_writes_late_is_in_no_vote_before_the_next_part_ends() -> None:
+    """ZOOKEEPER-4712: `ZKDatabase.fastForwardDataBase` has read the log before, and reads it again at the next end."""
+    variant = rules(Variant.QUEUE_SURVIVES_SHUTDOWN)
+    written = after(follow(variant, *JOINED, Proposal(X), LeaderLost()).state, variant, SyncedLate())
+    assert (written.durable.last_zxid, written.peer.last_zxid) == (X.zxid, OLD.zxid)
+
+    again = after(written, variant, FOLLOWS_AGAIN)
+    assert again.peer.last_zxid == OLD.zxid
+    assert after(again, variant, LeaderLost()).peer.last_zxid == X.zxid
+
+
 def test_a_sync_thread_that_survives_hides_no_other_memory() -> None:
     """ZOOKEEPER-4712 and 5094 are both in 3.8.0 to 3.9.2."""
     interrupted = (LeaderInfo(2), Trunc(OLD.zxid), Proposal(A), Commit(A.zxid), LeaderLost())
