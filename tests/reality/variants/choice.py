@@ -28,10 +28,12 @@ from checker.models.ensemble.columns import CRASH as ENDS
 from checker.models.ensemble.setup import server_name
 from checker.scenario import bundled, from_text
 from checker.scenario.ensemble import OracleRefinement
-from harness.reproduce.schedule import Schedule, ScheduledStep, schedule_of, with_losses
+from harness.reproduce.elections import vote_of
+from harness.reproduce.schedule import Schedule, ScheduledStep, pending_appends, schedule_of, with_losses
 from spec.election.messages import QuorumLost
 from spec.quorum import Sid
 from spec.releases import Release, defects_of
+from spec.server import Server
 from spec.variants import Area, Variant, of_area
 from spec.zab.events import Receive
 from spec.zab.state import Append
@@ -367,6 +369,8 @@ def _obstacle(schedule: Schedule, step: ScheduledStep, after: ScheduledStep | No
         return "a snapshot or an epoch is written when the server wants, and here a crash comes before"
     if action == ServerAction.ELECT and not _hears_a_quorum(schedule, step.before, *arguments):
         return "an election that needs the vote of a server which does not take part, or has another epoch in its vote"
+    if any(_writes_again(schedule.server(step.after, sid)) for sid in schedule.setup.sids):
+        return "a record is written again, and its log file may be made anew before that"
     alone = [sid for sid in schedule.setup.sids if schedule.leads_without_quorum(step.after, sid)]
     ends = after is None or (after.move.action in (LOSE_QUORUM, CRASH) and after.move.arguments[0] in alone)
     if not ends and any(schedule.serves(step.after, sid) for sid in alone):
@@ -374,14 +378,26 @@ def _obstacle(schedule: Schedule, step: ScheduledStep, after: ScheduledStep | No
     return ""
 
 
+def _writes_again(server: Server) -> bool:
+    """Whether a record that is in the log waits to be written, after a TRUNC that kept it, or an old thread's write.
+
+    `FileTxnLog.append` names a file after its first record, and empties one of that name. The model has no files.
+    """
+    return not {txn.zxid for txn in server.durable.records}.isdisjoint(pending_appends(server))
+
+
 def _hears_a_quorum(schedule: Schedule, row: Row, leader: Sid, members: tuple[Sid, ...]) -> bool:
     """Whether the members of an election are a quorum, or those who follow the leader with one vote (`Vote.equals`).
 
+    A member with a better vote does not vote for the leader, and follows when the others do.
     A follower that is being synchronised has the epoch before in its vote, and its leader that serves has the new one.
     A server that has lost its leader counts both in no round (`FastLeaderElection.lookForLeader`, `outofelection`).
     The model of an election in one step has no rounds, and lets it join.
     """
-    view, voters = schedule.server(row, leader).view, frozenset({leader, *members})
+    view = schedule.server(row, leader).view
+    durables = {sid: schedule.server(row, sid).durable for sid in (leader, *members)}
+    best = vote_of(leader, durables[leader])
+    voters = frozenset(sid for sid, durable in durables.items() if vote_of(sid, durable) <= best)
     if leader not in members:
         group, serves = schedule.group(row, leader), schedule.serves(row, leader)
         voters = frozenset(sid for sid in group if schedule.serves(row, sid) is serves)

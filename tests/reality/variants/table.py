@@ -83,8 +83,17 @@ _BEHIND = """\
   fulfil. The observer of 3.9.5 ended its process in each such run. `trunc-after-snap` has this now, and the run with it
   agrees on 3.8.0 and 3.9.5 (`tests/node/test_reproduce.py`, a slow test). So no run of the table shows 4837, and no
   release shows its scenario. Releases keep the snapshot of a new leader at a TRUNC (ZOOKEEPER-1549).
+- **ZOOKEEPER-4712.** The old thread of a server writes a transaction while the server looks for a leader. The model
+  let the server vote with it. 3.8.0 votes with the zxid that it had read before, and another server was elected. A
+  new leader had a snapshot with the transaction in the model, and 3.8.0 without it. The variant has both now; its
+  scenario ends at the same depth, with 50 states less.
 - **Elections in one step.** The model lets a server join a leader that serves while the only other follower is still
-  being synchronised. The votes of these two have different epochs, and a server of 3.9.5 waits. Such runs are left out.
+  being synchronised. The votes of these two have different epochs, and a server of 3.9.5 waits. It also lets two
+  servers elect the one with the worse vote, because a third one, which takes no step, votes for it. Such runs are
+  left out.
+- **A record that is written again.** A TRUNC of `trunc-after-snap` leaves a record in the log, and the leader sends
+  it again. A file of the log is named after its first record, and 3.8.0 empties the one of that name before it
+  writes. So the record is gone for a moment. The model has no files and keeps it, so such runs are left out.
 - **SNAP.** A SNAP in ZOOKEEPER-4646 and 4685 was in the queue of the disk once. 3.8.4 refuted it in 3 of 3 runs, and
   the snapshot is written before the acknowledgement since then (`Learner.syncWithLeader`).
 
