@@ -48,8 +48,8 @@ class TextNumbers(CellNumbers):
 class PartTables(ReplayableTables):
     """The tables of one process of a distributed search."""
 
-    def __init__(self, model: Model, seed: int) -> None:
-        super().__init__(model, seed)
+    def __init__(self, model: Model, seed: int, *, symmetric: bool = False) -> None:
+        super().__init__(model, seed, symmetric=symmetric)
         self._numbers = TextNumbers(model.columns, seed)
 
 
@@ -139,7 +139,8 @@ class SearchPart(Part):
         """Keep the rows of the own pieces of the level, and the own fingerprints; only the first part keeps counts."""
         before, result, work = self.state, self.result, self.rounds.expanded
         is_own = np.repeat(pieces.parts == self._number, pieces.sizes)
-        *level, fired, reached, judged_times, final = [array.copy() for array in self._saved.now(self.rounds.level)]
+        arrays = [array.copy() for array in self._saved.now(self.rounds.level)]
+        *level, fired, reached, judged_times, final, judged_first = arrays
         rows, judgements = (iter(np.concatenate(level[place::2])[is_own]) for place in (0, 1))
         records, slots = np.concatenate([*before.history.since(0)]), before.visited.parts[0].slots
         fingerprints = slots[slots != 0]
@@ -156,7 +157,7 @@ class SearchPart(Part):
             lambda count: (np.array([*islice(rows, count)]), np.array([*islice(judgements, count)])),
         )
         self.rounds.begin_level()
-        state.evaluator.resume([judged_times, final], [])
+        state.evaluator.resume((judged_times, final, judged_first), [])
         if self._number:
             judged_times[:], final[:] = 0, 0
         else:

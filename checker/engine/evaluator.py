@@ -7,7 +7,7 @@ does not depend on the order of evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,7 +129,7 @@ class Evaluator:
 
     def report(self) -> None:
         """Update the evaluation counts of the result."""
-        self._result.evaluations = self._tables.verdicts.evaluations(*self.tallies)
+        self._result.evaluations = self._tables.verdicts.evaluations(*self.tallies[:2])
         count_steps(self._result)
 
     def premises(self, history: OriginLog, most: int) -> dict[str, list[list[int]]]:
@@ -149,15 +149,17 @@ class Evaluator:
         return {name: [history.ordinals(state) for state in first] for name, first in states.items()}
 
     @property
-    def tallies(self) -> tuple[Array, Array]:
-        """The number of times that each judgement was reached, and each verdict in final states."""
-        return self._judged.times, self._final.times
+    def tallies(self) -> tuple[Array, Array, Array]:
+        """The number of times that each judgement was reached, and each verdict in final states; and the first state of
+        each judgement.
+        """
+        return self._judged.times, self._final.times, self._judged.first
 
-    def resume(self, tallies: Sequence[Array], recorded: Iterable[Hit]) -> None:
+    def resume(self, tallies: tuple[Array, Array, Array], recorded: Iterable[Hit]) -> None:
         """Continue with the counts and the findings of another evaluator."""
-        for tally, times in zip((self._judged, self._final), tallies, strict=True):
-            tally.times, tally.first = times, np.full(len(times), LAST, np.uint64)
-            tally.noted = times > 0
+        judged, final, first = tallies
+        for tally, times, states in ((self._judged, judged, first), (self._final, final, np.full(len(final), LAST))):
+            tally.times, tally.first, tally.noted = times, states, times > 0
         self.recorded = list(recorded)
 
     def _judge(self, what: PendingRows) -> PendingRows:

@@ -77,7 +77,8 @@ class Part:
         self._model, self._seed, self._parts, self._workers, self._memory = model, seed, parts, workers, memory
         self.files = files
         is_saved = files is not None
-        self.tables = self.tables_of_saved(model, seed) if is_saved else Tables(model, seed, symmetric=symmetric)
+        kind = self.tables_of_saved if is_saved else Tables
+        self.tables = kind(model, seed, symmetric=symmetric)
         self._work_before = self.tables.functions.work  # before this sitting
         self._begin_anew()
 

@@ -549,7 +549,7 @@ def by_threads(request: Request, *, symmetric: bool = False, premise_runs: int =
     """The breadth-first search by threads of this process; `symmetric` counts renamed states once."""
     assert isinstance(request.workers, int)
     checkpoint, model, seed = request.checkpoint, request.model, request.seed
-    folder = None if checkpoint is None else SearchFolder(checkpoint, model, seed)
+    folder = None if checkpoint is None else SearchFolder(checkpoint, model, seed, symmetric=symmetric)
     part = Part(
         model, seed, workers=max(1, request.workers), memory=request.limits.memory, symmetric=symmetric,
         files=None if folder is None else folder.store.files,

@@ -49,24 +49,26 @@ class _Symmetric:
     """The frontier of one state of each class of renamed ones.
 
     Raises ModelError, also if a comparison of some states shows that the model is not as symmetric as it declares. A
-    model without a usable symmetry is explored in full, and `Exploration.reduction` has the reason.
+    model without a usable symmetry is explored in full, and `Exploration.reduction` has the reason. A checkpoint is one
+    of the symmetric search; a search in full after it is not saved.
     """
 
     def explore(self, request: search.Request) -> Exploration:
         model, limits, began = request.model, request.limits, time.monotonic()
-        if request.checkpoint is not None or not isinstance(request.workers, int):
-            problem = "saves no checkpoint" if request.checkpoint is not None else "does not run on a cluster"
-            raise ModelError(f"--reduce symmetric {problem}; write --reduce none, or leave the other option out")
+        if not isinstance(request.workers, int):
+            raise ModelError("--reduce symmetric does not run on a cluster; write --reduce none, or --workers N")
 
         def left() -> Limits:
             return limits.less(time.monotonic() - began)
 
         def in_full(limits: Limits) -> Exploration:
-            return search.BREADTH_FIRST.explore(replace(request, limits=limits))
+            full = search.BREADTH_FIRST.explore(replace(request, limits=limits, checkpoint=None))
+            is_lost = request.checkpoint is not None and full.stop in CUT_SHORT
+            return replace(full, notes=["the search in full after the symmetric one is not kept"] if is_lost else [])
 
         symmetry, why = model.symmetry, reason_against_symmetry(model)
         if why is not None or symmetry is None:
-            return replace(in_full(limits), reduction=f"none is possible: {why}")
+            return replace(search.BREADTH_FIRST.explore(request), reduction=f"none is possible: {why}")
         explored = searched(model, symmetry)
         compared = compare(model, symmetry, request.seed)
         premise_runs = 0 if explored is model else PREMISE_RUNS
@@ -79,7 +81,9 @@ class _Symmetric:
             f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
         )
         summary += ("" if explored is model else ", in an over-approximation") + further
-        return replace(exact, limits=limits, seconds=time.monotonic() - began, reduction=summary)
+        before = result.seconds_before
+        seconds = before + time.monotonic() - began
+        return replace(exact, limits=limits, seconds=seconds, seconds_before=before, reduction=summary)
 
 
 SYMMETRIC: search.Frontier = _Symmetric()

@@ -48,12 +48,16 @@ class FileRecord(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Identity(Struct, frozen=True, forbid_unknown_fields=True):
-    """The properties of a model and an engine that must match before a search is resumed."""
+    """The properties of a model and an engine that must match before a search is resumed.
+
+    `symmetric`: renamed states count once.
+    """
 
     model: str
     engine: Hash
     source: Hash
     seed: Annotated[int, Meta(ge=0, le=MOST_SEED)]
+    symmetric: bool
 
 
 class SavedHit(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
@@ -182,7 +186,7 @@ def check_counts(saved: SavedSearch, where: str) -> None:
         raise CheckpointError(f"{where}: its counts contradict each other; {AGAIN}")
 
 
-FORMAT = 3
+FORMAT = 4
 HEAD, NEW, PREFIX = "checkpoint.json", ".new", "checkpoint-"
 CHUNK = 1 << 22  # bytes read or hashed at a time
 

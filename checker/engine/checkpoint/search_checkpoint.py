@@ -83,7 +83,7 @@ class SavedState:
     def size(self, saved: SavedPart) -> int:
         """The bytes of `now`."""
         rows = saved.left + saved.next
-        return rows * (self._columns + 1) * 4 + (2 * saved.labels + saved.judgements + saved.verdicts) * 8
+        return rows * (self._columns + 1) * 4 + (2 * (saved.labels + saved.judgements) + saved.verdicts) * 8
 
     def check_findings(self, saved: SavedPart) -> None:
         """Raises CheckpointError for a finding that cannot be."""
@@ -107,14 +107,16 @@ class SavedState:
             return cells, np.fromfile(file, np.uint32, count)
 
         lists = [self.blocks(count, take) for count in (saved.left, saved.next)]
-        sizes = saved.labels, saved.labels, saved.judgements, saved.verdicts
-        state.counts.fired, state.counts.reached, *tallies = (np.fromfile(file, np.uint64, size) for size in sizes)
+        sizes = saved.labels, saved.labels, saved.judgements, saved.verdicts, saved.judgements
+        fired, reached, judged, final, first = (np.fromfile(file, np.uint64, size) for size in sizes)
+        self.check_bound("first states", first[judged > 0], saved.states)
+        state.counts.fired, state.counts.reached = fired, reached
         if state.history.has_fingerprints:
             self._check_order([block for blocks in lists for block in blocks])
         cells = {cell for hit in saved.found for cell in hit.cells}
         if cells and max(cells) >= state.tables.bases.size:
             raise self._refused("a finding names a value that is not there")
-        state.evaluator.resume(tallies, [Hit(hit.position, hit.cells, hit.state) for hit in saved.found])
+        state.evaluator.resume((judged, final, first), [Hit(hit.position, hit.cells, hit.state) for hit in saved.found])
         return lists
 
     def blocks(self, rows: int, take: Callable[[int], tuple[Array, Array]]) -> list[Block]:
@@ -158,9 +160,9 @@ class SearchFolder:
     `is_needed` is false if nothing is kept there. `note` is about the save that was resumed, or kept at the end.
     """
 
-    def __init__(self, checkpoint: Checkpoint, model: Model, seed: int) -> None:
+    def __init__(self, checkpoint: Checkpoint, model: Model, seed: int, *, symmetric: bool = False) -> None:
         self._checkpoint, self.folder, self.every = checkpoint, checkpoint.folder, checkpoint.every
-        self._model, self._identity = model, identity_of(checkpoint, model, seed)
+        self._model, self._identity = model, identity_of(checkpoint, model, seed, symmetric=symmetric)
         self.store = CheckpointStore(checkpoint.folder)
         self.is_needed = True  # until it is clear that nothing is there
         self.note = ""
@@ -209,6 +211,9 @@ class SearchFolder:
             raise CheckpointError(f"{folder}: another version of the engine kept this; {AGAIN}")
         if theirs.seed != ours.seed:
             raise CheckpointError(f"{folder}: this search has the seed {theirs.seed}; use it, or {AGAIN}")
+        if theirs.symmetric != ours.symmetric:
+            right = "symmetric" if theirs.symmetric else "none"
+            raise CheckpointError(f"{folder}: this search was one with --reduce {right}; use it, or {AGAIN}")
         if theirs != ours:
             difference = "as it was made then" if theirs.model == ours.model else f"but {theirs.model!r}"
             raise CheckpointError(f"{folder}: this is not {ours.model!r} as it is now, {difference}; {AGAIN}")
@@ -221,7 +226,7 @@ class SearchFolder:
             )
 
 
-def identity_of(checkpoint: Checkpoint, model: Model, seed: int) -> Identity:
+def identity_of(checkpoint: Checkpoint, model: Model, seed: int, *, symmetric: bool = False) -> Identity:
     """The identity that a checkpoint shares with every search that may resume it; the tables are compared later."""
     engine = hashlib.sha256(sys.byteorder.encode())
     for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
@@ -229,7 +234,8 @@ def identity_of(checkpoint: Checkpoint, model: Model, seed: int) -> Identity:
     names = [[entry.name for entry in part] for part in (model.columns, model.actors, model.rules, model.properties)]
     kinds = [prop.kind.value for prop in model.properties]  # it decides when a search ends
     made_from = json.dumps([checkpoint.source, names, kinds], sort_keys=True, default=dict)
-    return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest(), seed)
+    source = hashlib.sha256(made_from.encode()).hexdigest()
+    return Identity(model.name, engine.hexdigest(), source, seed, symmetric)
 
 
 def _changed(folder: Path, why: str) -> CheckpointError:
@@ -243,8 +249,8 @@ END = np.uint64((1 << 64) - 1)  # ends the questions of one call of `fill`; it i
 class ReplayableTables(Tables):
     """Tables with a record of the keys of each `fill` (u64), in `questions`."""
 
-    def __init__(self, model: Model, seed: int) -> None:
-        super().__init__(model, seed)
+    def __init__(self, model: Model, seed: int, *, symmetric: bool = False) -> None:
+        super().__init__(model, seed, symmetric=symmetric)
         self.questions = Vector(np.uint64)
         self._digests = [(hashlib.sha256(), 0) for _ in self._named]
 
@@ -283,6 +289,8 @@ class ReplayableTables(Tables):
             digest.update(np.ascontiguousarray(vector.view).data)
         digest.update(self.memo.data.data)
         digest.update(self.failed.data.data)
+        if self.images is not None:
+            digest.update(np.ascontiguousarray(self.images).data)
         for place, values in enumerate(self._named):
             objects, count = self._digests[place]
             for value in islice(values, count, None):

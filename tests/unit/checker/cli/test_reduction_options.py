@@ -38,9 +38,23 @@ def test_a_reduction_that_does_not_exist_is_one_error_with_those_that_do(
     assert f"argument --reduce: invalid choice: '{word}' (choose from 'none', 'symmetric', 'auto', 'compare')" in line
 
 
-def test_a_symmetric_search_saves_no_checkpoint(alike: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["run", alike, "--reduce", "symmetric", "--checkpoint", str(tmp_path / "saved")]) == ExitCode.SCENARIO
-    assert "--reduce symmetric saves no checkpoint; write --reduce none" in capsys.readouterr().out
+def test_a_symmetric_search_goes_on_from_its_checkpoint(
+    alike: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    saved = ("--checkpoint", str(tmp_path / "saved"))
+    assert main(["run", alike, "--reduce", "symmetric"]) == ExitCode.PASSED
+    whole = figures(capsys.readouterr().out)
+    assert main(["run", alike, "--reduce", "symmetric", *saved, "--states", "20"]) == ExitCode.INCOMPLETE
+    capsys.readouterr()
+    assert main(["run", alike, *saved, "--resume"]) == ExitCode.COMMAND_LINE
+    assert "this search was one with --reduce symmetric; use it" in capsys.readouterr().out
+    assert main(["run", alike, "--reduce", "symmetric", *saved, "--resume"]) == ExitCode.PASSED
+    assert figures(capsys.readouterr().out) == whole
+
+
+def figures(report: str) -> list[str]:
+    """The lines of a report with counts that do not depend on time."""
+    return [line for line in report.splitlines() if line.split()[:1] in (["states"], ["transitions"], ["depth"])]
 
 
 def test_the_plain_engine_refuses_it(capsys: pytest.CaptureFixture[str]) -> None:

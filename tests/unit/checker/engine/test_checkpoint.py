@@ -228,8 +228,8 @@ def test_another_source_model_engine_or_format_is_refused(tmp_path, monkeypatch)
         patched.setattr(Path, "read_bytes", lambda path: b"changed")
         with pytest.raises(CheckpointError, match="another version of the engine"):
             taken_up(ELECTION, tmp_path, source={"text": "one"})
-    monkeypatch.setattr(storing, "FORMAT", 4)
-    assert "not in format 4" in refused(ELECTION, tmp_path, source={"text": "one"})
+    monkeypatch.setattr(storing, "FORMAT", 5)
+    assert "not in format 5" in refused(ELECTION, tmp_path, source={"text": "one"})
 
 
 def test_a_search_is_resumed_by_another_number_of_workers_and_with_no_other_seed(tmp_path):
