@@ -121,25 +121,6 @@ class Column:
     initial: Any
     channel: Channel | None = None
 
-    @property
-    def ends(self) -> str:
-        """The sender and the receiver of a channel, in words; empty for any other column."""
-        if self.channel is None:
-            return ""
-        names = ["each message says" if callable(end) else end for end in (self.channel.sender, self.channel.receiver)]
-        return f"from {names[0]} to {names[1]}"
-
-    def check_channel(self, names: Container[str]) -> None:
-        """Raises ModelError for a channel of another form, or of a process that is no column among these."""
-        if self.channel is None:
-            return
-        if isinstance(self.channel.lost_by, str):
-            right = f"write a tuple, as in ({self.channel.lost_by!r},)"
-            raise ModelError(f"the channel {self.name!r} declares lost_by={self.channel.lost_by!r}; {right}")
-        for end in (self.channel.sender, self.channel.receiver):
-            if not callable(end) and end not in names:
-                raise ModelError(f"the channel {self.name!r} names the process {end!r}, and no column has that name")
-
 
 class Renaming(NamedTuple):
     """Other names for the processes of a model: of columns, and of what their values say.
@@ -216,11 +197,6 @@ class Rule:
     moves: Callable[..., Iterable[Move] | None]
     actions: tuple[str, ...] = ()
     fair: bool | tuple[str, ...] = False
-
-    @property
-    def fairness(self) -> str:
-        """The fair actions, in words."""
-        return ("all" if self.fair else "none") if isinstance(self.fair, bool) else _listed(self.fair)
 
     def is_fair(self, action: str) -> bool:
         """Whether a move with this action happens at last if it stays possible."""
@@ -357,7 +333,7 @@ class Model:
             object.__setattr__(self, "actors", actors)
         object.__setattr__(self, "index", _numbered("column", [c.name for c in self.columns]))
         for column in self.columns:
-            column.check_channel(self.index)
+            _check_channel(column, self.index)
         object.__setattr__(self, "known", defaultdict(dict))
         object.__setattr__(self, "actor_index", _numbered("actor", [a.name for a in self.actors]))
         _numbered("property", [prop.name for prop in self.properties])
@@ -399,9 +375,9 @@ class Model:
 
     def _repr_html_(self) -> str:
         """The columns, actors, rules and properties, as HTML for a notebook."""
-        columns = [(column.name, _BRIEF.repr(column.initial), column.ends) for column in self.columns]
+        columns = [(column.name, _BRIEF.repr(column.initial), _ends(column)) for column in self.columns]
         actors = [(actor.name, ", ".join(actor.columns)) for actor in self.actors]
-        rules = [(rule.name, _columns_of(rule.reads), _listed(rule.actions), rule.fairness) for rule in self.rules]
+        rules = [(rule.name, _columns_of(rule.reads), _listed(rule.actions), _fairness(rule)) for rule in self.rules]
         properties = [(prop.name, prop.kind.value, _columns_of(prop.reads), prop.meaning) for prop in self.properties]
         sections: list[tuple[str, tuple[str, ...], Sequence[Sequence[str]]]] = [
             (_count("column", "columns", columns), ("column", "at first", "messages"), columns),
@@ -456,6 +432,30 @@ class Model:
     def with_rules(self, rules: Iterable[Rule]) -> Model:
         """The system with other rules. Raises ModelError."""
         return Model(self.name, *self._given, tuple(rules), self.properties, self.symmetry)
+
+
+def _check_channel(column: Column, names: Container[str]) -> None:
+    """Raise ModelError for a channel of another form, or of a process that is no column among these."""
+    if column.channel is None:
+        return
+    if isinstance(column.channel.lost_by, str):
+        right = f"write a tuple, as in ({column.channel.lost_by!r},)"
+        raise ModelError(f"the channel {column.name!r} declares lost_by={column.channel.lost_by!r}; {right}")
+    for end in (column.channel.sender, column.channel.receiver):
+        if not callable(end) and end not in names:
+            raise ModelError(f"the channel {column.name!r} names the process {end!r}, and no column has that name")
+
+
+def _ends(column: Column) -> str:
+    """The sender and the receiver of a channel, in words; empty for any other column."""
+    if column.channel is None:
+        return ""
+    names = ["each message says" if callable(end) else end for end in (column.channel.sender, column.channel.receiver)]
+    return f"from {names[0]} to {names[1]}"
+
+
+def _fairness(rule: Rule) -> str:
+    return ("all" if rule.fair else "none") if isinstance(rule.fair, bool) else _listed(rule.fair)
 
 
 def _columns_of(reads: Iterable[Read]) -> str:
