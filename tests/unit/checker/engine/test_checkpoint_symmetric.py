@@ -19,15 +19,15 @@ def committed() -> Model:
     return interchangeable(example("two_phase_commit").model(2), MANAGERS)
 
 
-def resumed(model: Model, folder: Path, limits: Limits = Limits(), workers: int = 1) -> Exploration:
+def resumed(model: Model, folder: Path, depth: int | None = None, workers: int = 1) -> Exploration:
     saved = Checkpoint(folder, resume=True)
-    return search.explore(model, limits, frontier=SYMMETRIC, workers=workers, checkpoint=saved)
+    return search.explore(model, Limits(depth=depth), frontier=SYMMETRIC, workers=workers, checkpoint=saved)
 
 
 def in_two_parts(model: Model, folder: Path, whole: Exploration, workers: int = 1) -> Exploration:
     """Save a search in the middle, and resume it."""
     depth = whole.depth // 2
-    part = resumed(model, folder, Limits(depth=depth), workers)
+    part = resumed(model, folder, depth, workers)
     assert (part.stop, part.levels) == (Stop.DEPTH, whole.levels[: depth + 1])
     return resumed(model, folder, workers=workers)
 
@@ -68,7 +68,7 @@ def test_a_search_in_full_is_not_resumed_with_symmetry(tmp_path: Path) -> None:
 
 def test_another_renaming_of_values_is_refused(tmp_path: Path) -> None:
     model = committed()
-    resumed(model, tmp_path, Limits(depth=5))
+    resumed(model, tmp_path, 5)
     assert model.symmetry is not None
     (renaming,) = model.symmetry.renamings
     other = Symmetry((Renaming(renaming.columns, lambda value: value),))
@@ -80,7 +80,7 @@ def test_another_renaming_of_values_is_refused(tmp_path: Path) -> None:
 
 def test_the_time_before_a_resumption_is_a_part_of_the_whole(tmp_path: Path) -> None:
     model = committed()
-    before = resumed(model, tmp_path, Limits(depth=5))
+    before = resumed(model, tmp_path, 5)
     result = resumed(model, tmp_path)
     assert result.seconds > result.seconds_before > 0
     assert result.exhausted
