@@ -39,10 +39,11 @@ Array = np.ndarray[Any, Any]
 class TextNumbers(CellNumbers):
     """The numbers of values by their texts alone."""
 
-    def number(self, column: int, value: Any) -> int:
+    def number(self, column: int, value: Any, text: str) -> int:
         """The number of a new value. Raises ModelError for a value whose text others may have."""
-        super().number(column, value)
-        return self.of_text(column, value)
+        number = super().number(column, value, text)
+        self.check(column, value, text)
+        return number
 
 
 class PartTables(ReplayableTables):

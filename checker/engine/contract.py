@@ -96,29 +96,20 @@ def _components(kind: type) -> Callable[[Any], Iterable[Any]]:
     return attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
 
 
-def is_data(value: Any) -> bool:
-    """Whether a value is made of plain values, enumerations, tuples, frozensets, and records of these."""
-    parts = _parts_of_data(value.__class__)
-    return parts is not None and all(map(is_data, parts(value)))
-
-
-@cache
-def _parts_of_data(kind: Any) -> Callable[[Any], Iterable[Any]] | None:
-    """The function that takes data of this type apart; None if the type is none of data."""
-    if kind in _PLAIN or issubclass(kind, Enum):
-        return lambda _: ()
-    if issubclass(kind, tuple | frozenset):
-        return iter
-    is_record = hasattr(kind, "__struct_fields__") or hasattr(kind, "__dataclass_fields__")
-    return _components(kind) if is_record else None
-
-
 def described(value: Any) -> str:
     """A text that equal values of equal types share, in every process: for hashes and an order, never for identity.
 
-    Values that are no data (`is_data`) have only their type in it, so that different ones share it.
+    Values that are no data have only their type in it, so that different ones share it (`tells_apart`).
     """
     return _text_of(value.__class__)(value)
+
+
+_OTHER = "\0"  # before the type of a value that is no data; no other part of a text has this character
+
+
+def tells_apart(text: str) -> bool:
+    """Whether a text is that of data: plain values, enumerations, tuples, frozensets, and records of these."""
+    return _OTHER not in text
 
 
 @cache
@@ -130,7 +121,13 @@ def _text_of(kind: Any) -> Callable[[Any], str]:
         return lambda value: f"{name}.{value.name}"
     if issubclass(kind, frozenset):
         return lambda value: f"{name}({', '.join(sorted(map(described, value)))})"
+    if not issubclass(kind, tuple) and not _is_record(kind):
+        return lambda _: f"{_OTHER}{name}"
     return lambda value: f"{name}({', '.join([_text_of(part.__class__)(part) for part in parts(value)])})"
+
+
+def _is_record(kind: type) -> bool:
+    return hasattr(kind, "__struct_fields__") or hasattr(kind, "__dataclass_fields__")
 
 
 LONGEST, BRIEF = 400, 100  # characters of a value in a message, and in a finding

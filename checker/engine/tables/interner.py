@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.arrays import Vector
-from checker.engine.contract import call, described, is_data, project, rename, same_types, short, step
+from checker.engine.contract import call, described, project, rename, same_types, short, step, tells_apart
 from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import (
     Actor,
@@ -58,9 +58,8 @@ class CellNumbers:
         self._values: list[dict[int, Any]] = [{} for _ in columns]
         self._repeats: list[dict[str, int]] = [{} for _ in columns]
 
-    def number(self, column: int, value: Any) -> int:
-        """The number of a new value of a column. Raises ModelError if another value has the same."""
-        text = described(value)
+    def number(self, column: int, value: Any, text: str) -> int:
+        """The number of a new value of a column, with its text. Raises ModelError if another value has the same."""
         number = self._hash(column, text)
         values = self._values[column]
         if number in values:
@@ -78,12 +77,13 @@ class CellNumbers:
 
         It is an error if other values may have the same text: it is no data, or of one of two types with one name.
         """
-        self.check(column, value)
-        return self._hash(column, described(value))
+        text = described(value)
+        self.check(column, value, text)
+        return self._hash(column, text)
 
-    def check(self, column: int, value: Any) -> None:
+    def check(self, column: int, value: Any, text: str) -> None:
         """Raises ModelError unless a value has a number by its text alone."""
-        if self._repeats[column] or not is_data(value):
+        if self._repeats[column] or not tells_apart(text):
             raise ModelError(
                 f"the column {self._names[column]!r} has values that their texts do not tell apart, such as "
                 f"{short(value)}: they hold objects that are no data, or types of one name; a search with "
@@ -192,12 +192,13 @@ class Images:
         """The images so far, for kernels: u64[cell, renaming]. The next cell invalidates it."""
         return self._images.view
 
-    def append_node(self) -> None:
-        """Count a node."""
+    def append_zero(self) -> None:
+        """Add images of zero, those of a node."""
         self._images.append_zero()
 
-    def append(self, column: int, value: Any, number: int) -> None:
-        """Add the images of a new cell, which has this number. Raises ModelError."""
+    def append(self, column: int, value: Any, text: str, number: int) -> None:
+        """Add the images of a new cell, which has this text and this number. Raises ModelError."""
+        self._numbers.check(column, value, text)
         place = self._places.pop(number, None)
         if place is None:
             images = self._renamed(column, value, number)
@@ -213,7 +214,6 @@ class Images:
         self._images.append(images)
 
     def _renamed(self, column: int, value: Any, number: int) -> list[int]:
-        self._numbers.check(column, value)
         images = []
         for to, columns in zip(self._values, self._columns, strict=True):
             after, target = rename(to, value), columns[column]
@@ -292,6 +292,7 @@ class Interner:
         }
         self._numbers = CellNumbers(model.columns, seed)
         self._ids: list[CellValue | Node] = []
+        self._equal = 0  # values that were met again, as other objects
         self._zobrist = list[int]()  # the number of each cell in fingerprints, as in `cells`
         self._seen = list[tuple[int, ...]]()  # the classes of each cell, as in `classes`
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
@@ -327,9 +328,13 @@ class Interner:
         cell = self._cells[column].get(value)
         if cell is not None:
             if (first := self._ids[cell][1]) is not value:
-                same_types(first, value, source)
+                self._compare_types(first, value, source)
             return cell
-        cell = self._new_id(CellValue(column, value), self._numbers.number(column, value))
+        text = described(value)
+        number = self._numbers.number(column, value, text)
+        cell = self._new_id(CellValue(column, value), number)
+        if self._images is not None:
+            self._images.append(column, value, text, number)
         self._cells[column][value] = cell
         self.places.view[cell] = self._by_column[column].size
         self._by_column[column].append(cell)
@@ -368,11 +373,8 @@ class Interner:
         self.cells.append((move_kernels.UNLISTED, number, 0, 0))
         for vector in (self.bases, self.places, self.masks):
             vector.append_zero()
-        if self._images is not None:
-            if isinstance(what, CellValue):
-                self._images.append(what.column, what.value, number)
-            else:
-                self._images.append_node()
+        if self._images is not None and isinstance(what, Node):
+            self._images.append_zero()
         return len(self._ids) - 1
 
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
@@ -406,8 +408,14 @@ class Interner:
         if number == len(self._operands):
             self._operands.append((actor, operation))
         elif (first := self._operands[number][1]) is not operation:
-            same_types(first, operation, source)
+            self._compare_types(first, operation, source)
         return number
+
+    def _compare_types(self, first: Any, value: Any, source: str) -> None:
+        """Compare the types of some equal values; the plain engine compares those of all. Raises ModelError."""
+        self._equal += 1
+        if is_verified(self._equal):
+            same_types(first, value, source)
 
     # -- effects and actions ---------------------------------------------------------------------------------
 
