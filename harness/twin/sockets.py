@@ -147,7 +147,9 @@ class PeerSockets:
                 return
         for frame in wire.frames.feed(received) if received else ():
             heard = decode_notification(frame)
-            if heard.state is ServerState.LOOKING:
+            last = self.looking
+            # A repeated notification of an earlier round may come later than the next round by another connection.
+            if heard.state is ServerState.LOOKING and (last is None or heard.election_epoch >= last.election_epoch):
                 self.looking = heard
 
     def _call_back(self, sid: Sid) -> None:

@@ -257,9 +257,11 @@ class RealServer:
 
     def _elect(self, leader: Sid, vote: Vote) -> None:
         """Let the server under test decide at once: those who have decided tell it so in its own round."""
-        looking = self._sockets.looking
-        if looking is None:
-            raise ServerError(f"server {self.sid} does not look for a leader")
+        deadline = time.monotonic() + SECONDS
+        while (looking := self._sockets.looking) is None or looking.election_epoch <= self._decided:
+            if time.monotonic() > deadline:
+                raise ServerError(f"server {self.sid} does not look for a leader")
+            self._sockets.pump(POLL_SECONDS)
         self._decided, self._sockets.looking = looking.election_epoch, None
         if leader == self.sid:
             vote = looking.vote
