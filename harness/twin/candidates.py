@@ -455,10 +455,11 @@ def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
         return model == seen
     is_alike = (model.leader, model.peer_epoch) == (seen.leader, seen.peer_epoch)
     is_behind = seen.zxid == replace(server.durable, dirty=None).last_zxid < model.zxid
+    is_begin = counter_of(seen.zxid) == 0 and model.zxid < seen.zxid <= make_zxid(seen.peer_epoch)
     is_late = Variant.QUEUE_SURVIVES_SHUTDOWN in server.defects and any(
         txn.zxid == seen.zxid for txn in (*server.durable.log, *server.remains.queue)
     )
-    return is_alike and (is_behind or is_late or seen.zxid == make_zxid(seen.peer_epoch) > model.zxid)
+    return is_alike and (is_behind or is_late or is_begin)
 
 
 def fits_disk(durable: Durable, disk: DiskState) -> bool:
