@@ -29,35 +29,43 @@ from spec.zab.packets import name_of
 from spec.zab.state import Append, Leader, Learner, ZabRules
 
 FIRST_DISK = Durable(1, 1, 0, (Txn(make_zxid(1) + 1, format_zxid(make_zxid(1) + 1)),))
-"""The disk of every server at the beginning: one epoch, with one transaction."""
+"""The disk of a server at the beginning, unless it is new: one epoch, with one transaction."""
 MANY = 1 << 20
 WRITES = 40
 """The writes of clients in one episode."""
 SYNCS = 10
 
 
-def casts(sid: Sid, count: int) -> tuple[View, ...]:
-    """The ensembles of `count` voters with server `sid` under test, each as often as an episode shall have it.
+@dataclass(frozen=True)
+class Cast:
+    """The servers of an episode; if `is_new`, the one under test begins with an empty disk."""
+
+    view: View
+    is_new: bool = False
+
+
+def casts(sid: Sid, count: int) -> tuple[Cast, ...]:
+    """The casts of `count` voters with server `sid` under test, each as often as an episode shall have it.
 
     They have no observer, or one more server, which observes in the place of a voter: itself, or the one under test.
     """
     plain, added = frozenset(range(1, count + 1)), count + 1
-    return (
-        majority_view(plain),
-        majority_view(plain),
-        majority_view(plain, {added}),
-        majority_view(plain - {sid} | {added}, {sid}),
-    )
+    voting, observing = majority_view(plain), majority_view(plain - {sid} | {added}, {sid})
+    beside = majority_view(plain, {added})
+    new = Cast(voting, is_new=True), Cast(observing, is_new=True)
+    return (Cast(voting), Cast(voting), Cast(beside), Cast(observing), *new)
 
 
-def build(sid: Sid, view: View, defects: frozenset[Variant] = frozenset(), *, is_node: bool = False) -> Ensemble:
+def build(sid: Sid, cast: Cast, defects: frozenset[Variant] = frozenset(), *, is_node: bool = False) -> Ensemble:
     """The model of an ensemble, of which server `sid` has these defects; all of its servers look for a leader.
 
     The rules are those of real servers, or of the node.
     """
+    view = cast.view
+    disk = Durable() if cast.is_new else FIRST_DISK
     file, tested = File("zoo.cfg", view), Software("tested", defects)
     members = tuple(
-        Member(member, file, FIRST_DISK, software=tested if member == sid else Software())
+        Member(member, file, FIRST_DISK) if member != sid else Member(member, file, disk, software=tested)
         for member in sorted(view.members)
     )
     budgets = Budgets(crashes=MANY, restarts=MANY, disconnects=MANY, elections=MANY, writes=WRITES, syncs=SYNCS)
@@ -116,7 +124,7 @@ def event_text(move: Move) -> str:
 
 def explained_by(
     sid: Sid,
-    view: View,
+    cast: Cast,
     steps: Sequence[Step],
     defects: Sequence[Variant],
     assumed: frozenset[Variant] = frozenset(),
@@ -124,7 +132,7 @@ def explained_by(
     """Known defects that explain all steps: one, or two, or a part of all without one that is not needed; else None."""
 
     def fit(chosen: Sequence[Variant]) -> bool:
-        return _fits(build(sid, view, assumed.union(chosen)), steps)
+        return _fits(build(sid, cast, assumed.union(chosen)), steps)
 
     for count in (1, 2):
         for chosen in combinations(defects, count):
@@ -162,7 +170,7 @@ class Episode:
         self.steps: list[Step] = []
         self.moves: list[Move] = []  # those of the steps, and the next one while it happens
         self._biases: dict[tuple[object, ...], float] = {}
-        subject.begin(ensemble, FIRST_DISK)
+        subject.begin(ensemble)
 
     def repeat(self, text: str) -> Misfit | None:
         """Follow the event of a saved run. Raises ServerError if it is not possible here."""

@@ -21,11 +21,10 @@ from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.releases import DEBIAN
 from harness.reproduce.gates import compile_shim
-from harness.twin.campaign import Episode, Misfit, build, casts, event_text, explained_by
+from harness.twin.campaign import Cast, Episode, Misfit, build, casts, event_text, explained_by
 from harness.twin.candidates import in_words
 from harness.twin.coverage import Coverage
 from harness.twin.subject import NODE, RealServer, Subject
-from spec.quorum import View
 from spec.releases import ReleaseError, defects_of, release_named
 from spec.text import between
 from spec.variants import Variant
@@ -35,7 +34,7 @@ EPISODE = 400
 """The events of one episode."""
 PROGRESS_SECONDS = 30.0
 SHOWN_OUTLOOKS = 4
-HEADER, ASSUMED = "quorate twin 2", "assumed: "
+HEADER, ASSUMED = "quorate twin 1", "assumed: "
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -91,22 +90,22 @@ def _mistake(options: argparse.Namespace) -> str | None:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """The events before a misfit, the ensemble, and the defects that were assumed."""
+    """The events before a misfit, the servers, and the defects that were assumed."""
 
-    view: View
+    cast: Cast
     assumed: frozenset[Variant]
     events: tuple[str, ...]
 
     @property
     def text(self) -> str:
         """The content of the file."""
-        return "\n".join((HEADER, _members(self.view), _assumptions(self.assumed), *self.events)) + "\n"
+        return "\n".join((HEADER, _servers(self.cast), _assumptions(self.assumed), *self.events)) + "\n"
 
 
-def _members(view: View) -> str:
-    """The members of a view, in one line of a saved run."""
-    observers = "".join(f" {sid}" for sid in sorted(view.observers))
-    return f"voters{''.join(f' {sid}' for sid in sorted(view.voters))}; observers{observers}"
+def _servers(cast: Cast) -> str:
+    """The servers of a cast, in one line of a saved run."""
+    voters, observers = (" ".join(map(str, sorted(sids))) for sids in (cast.view.voters, cast.view.observers))
+    return f"voters {voters}, observers {observers or 'none'}, disk {'empty' if cast.is_new else 'with a transaction'}"
 
 
 def _assumptions(defects: Iterable[Variant]) -> str:
@@ -120,16 +119,16 @@ def _read(options: argparse.Namespace) -> SavedRun:
     first, *lines = file.read_text(encoding="utf-8").splitlines()
     if first != HEADER:
         raise ValueError(f"{file}: it is no saved run of this command; its first line must be {HEADER!r}")
-    views = {_members(view): view for view in casts(options.server, options.servers)}
-    if not lines or lines[0] not in views:
-        raise ValueError(f"{file}: its second line must name the members as these options have them: "
-                         f"{' or '.join(map(repr, views))}")  # fmt: skip
+    known = {_servers(cast): cast for cast in casts(options.server, options.servers)}
+    if not lines or lines[0] not in known:
+        raise ValueError(f"{file}: its second line must name the servers as these options have them: "
+                         f"{' or '.join(map(repr, known))}")  # fmt: skip
     variants = {variant.value: variant for variant in Variant}
     names = lines[1].removeprefix(ASSUMED) if len(lines) > 1 else ""
     assumed = frozenset(variants[name] for name in names.split(", ") if name in variants)
     if lines[1:2] != [_assumptions(assumed)]:
         raise ValueError(f"{file}: its third line must be {ASSUMED!r} and names of defects")
-    return SavedRun(views[lines[0]], assumed.intersection(_defects(options.release)), tuple(lines[2:]))
+    return SavedRun(known[lines[0]], assumed.intersection(_defects(options.release)), tuple(lines[2:]))
 
 
 class Campaign:
@@ -146,30 +145,30 @@ class Campaign:
 
     def run(self, saved: SavedRun | None) -> int:
         """Run episodes up to the limits, or the saved run; return the exit code."""
-        choice, views = random.Random(self._options.seed), casts(self._options.server, self._options.servers)
+        choice = random.Random(self._options.seed)
         with suppress(KeyboardInterrupt):
-            self._run_episodes(saved, choice, views)
+            self._run_episodes(saved, choice)
         print("\n".join(self._summary()), flush=True)
         return 1 if self._unexplained else 3 if self._failures else 0
 
-    def _run_episodes(self, saved: SavedRun | None, choice: random.Random, views: Sequence[View]) -> None:
+    def _run_episodes(self, saved: SavedRun | None, choice: random.Random) -> None:
         while self._steps < self._options.steps and not self._is_late():
             self._episodes += 1
             if saved is None:
-                view = choice.choice(views)
+                cast = choice.choice(casts(self._options.server, self._options.servers))
             else:
-                view, self._assumed = saved.view, saved.assumed
-            ensemble = build(self._options.server, view, self._assumed, is_node=self._options.release == NODE)
+                cast, self._assumed = saved.cast, saved.assumed
+            ensemble = build(self._options.server, cast, self._assumed, is_node=self._options.release == NODE)
             episode = Episode(ensemble, self._subject, self._coverage, choice)
             try:
                 misfit = self._go_on(episode) if saved is None else self._repeat(episode, saved.events)
             except ServerError as error:
                 self._failures += 1
                 print(f"event {len(episode.moves)}: {event_text(episode.moves[-1])}\n  not done: {error}", flush=True)
-                self._save(episode, view, "failure", self._failures)
+                self._save(episode, cast, "failure", self._failures)
             else:
                 if misfit is not None:
-                    self._report(episode, view, misfit)
+                    self._report(episode, cast, misfit)
             if saved is not None:
                 break
 
@@ -201,26 +200,26 @@ class Campaign:
             rate = self._steps / (now - self._began)
             print(f"{self._steps:,} events, {rate:.0f} a second, {self._misfits} misfits", file=sys.stderr, flush=True)
 
-    def _report(self, episode: Episode, view: View, misfit: Misfit) -> None:
+    def _report(self, episode: Episode, cast: Cast, misfit: Misfit) -> None:
         self._misfits += 1
         rest = [defect for defect in self._defects if defect not in self._assumed]
-        known = explained_by(self._options.server, view, episode.steps, rest, self._assumed)
+        known = explained_by(self._options.server, cast, episode.steps, rest, self._assumed)
         if known is None:
             self._unexplained += 1
         else:
             self._known[known] += 1
         if known is None or self._known[known] == 1:
             print("\n".join(_lines(episode, misfit, known)), flush=True)
-            self._save(episode, view, "misfit", self._misfits)
+            self._save(episode, cast, "misfit", self._misfits)
 
         if known is not None and self._options.assume:
             self._assumed = self._assumed.union(known)
 
-    def _save(self, episode: Episode, view: View, kind: str, number: int) -> None:
+    def _save(self, episode: Episode, cast: Cast, kind: str, number: int) -> None:
         if self._options.save is not None:
             file = self._options.save / f"twin-{self._options.seed}-{kind}-{number}.txt"
             events = tuple(event_text(move) for move in episode.moves)
-            file.write_text(SavedRun(view, self._assumed, events).text, encoding="utf-8")
+            file.write_text(SavedRun(cast, self._assumed, events).text, encoding="utf-8")
             print(f"  saved: {file}", flush=True)
 
     def _summary(self) -> list[str]:

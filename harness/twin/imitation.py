@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from checker.engine import Move
 from checker.engine.model import Row
 from harness.twin.candidates import Candidates, DiskState, Ensemble, Outlook, Sight
-from spec.durable import Durable
 from spec.quorum import Sid
 
 
@@ -23,9 +22,9 @@ class Imitation:
         self._truth = Candidates(ensemble, [ensemble.model.initial()])
         self._sight = Sight()
 
-    def begin(self, ensemble: Ensemble, durable: Durable) -> None:
+    def begin(self, ensemble: Ensemble) -> None:
         """Start a new life, with the disk of the imitation's model."""
-        del ensemble, durable
+        del ensemble
         self._truth = Candidates(self._ensemble, [self._ensemble.model.initial()])
 
     def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:

@@ -45,7 +45,6 @@ from harness.twin.wires import Wire
 from harness.zoo_cfg import Member, View, members, write_zoo_cfg
 from refimpl.wire import quorum as wire_quorum
 from refimpl.wire.packet import PacketType
-from spec.durable import Durable
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid
@@ -85,8 +84,8 @@ class Subject(Protocol):
 
     has_clients: bool
 
-    def begin(self, ensemble: Ensemble, durable: Durable) -> None:
-        """Start a new life with this disk; all earlier ones are forgotten."""
+    def begin(self, ensemble: Ensemble) -> None:
+        """Start a new life with the disk of the model; all earlier ones are forgotten."""
 
     def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
         """Make an event happen; `after` is the state directly after it, before any hidden step.
@@ -144,15 +143,15 @@ class RealServer:
         """The ports of the server under test."""
         return self._members[self.sid]
 
-    def begin(self, ensemble: Ensemble, durable: Durable) -> None:
-        """Start a new life with this disk."""
+    def begin(self, ensemble: Ensemble) -> None:
+        """Start a new life with the disk of the model."""
         self._kill()
         data = self._home / "data" / "version-2"
         if data.exists():
             for file in data.iterdir():
                 file.unlink()
             data.rmdir()
-        write_disk(self._home / "data", durable)
+        write_disk(self._home / "data", ensemble.server(ensemble.model.initial()).durable)
         self._ensemble = ensemble
         self._sockets.config = self._configure()
         self._wire = Wire(self._sockets.config, local_sessions=self.has_clients)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.reproduce.gates import compile_shim
-from harness.twin.campaign import Episode, build
+from harness.twin.campaign import Cast, Episode, build
 from harness.twin.coverage import Coverage
 from harness.twin.subject import NODE, RealServer
 from spec.quorum import majority_view
@@ -19,7 +19,9 @@ EVENTS = 120
 def test_every_packet_of_a_short_run_is_explained(release: str, tmp_path: Path) -> None:
     subject = RealServer(release, SIDS, SID, tmp_path, compile_shim(tmp_path))
     try:
-        run = Episode(build(SID, majority_view(SIDS), is_node=release == NODE), subject, Coverage(), random.Random(7))
+        run = Episode(
+            build(SID, Cast(majority_view(SIDS)), is_node=release == NODE), subject, Coverage(), random.Random(7)
+        )
         assert [misfit for _ in range(EVENTS) if (misfit := run.take()) is not None] == []
     finally:
         subject.shut_down()
