@@ -18,7 +18,17 @@ from checker.models.ensemble.actions import Budgets, ServerAction
 from checker.models.ensemble.build import ensemble
 from checker.models.ensemble.setup import File, Grain, Member, Prologue, Setup, Software
 from harness.processes import POLL_SECONDS, ServerError
-from harness.twin.candidates import GATES, GO_ON, HOLD, LINGER, RELEASE, Candidates, Ensemble, Outlook, Sight
+from harness.twin.candidates import (
+    GATES,
+    HOLD,
+    HOLD_READER,
+    RELEASE,
+    RELEASE_READER,
+    Candidates,
+    Ensemble,
+    Outlook,
+    Sight,
+)
 from harness.twin.coverage import Coverage
 from harness.twin.subject import SECONDS, Subject
 from spec.durable import Durable
@@ -105,8 +115,8 @@ BASE = {
     ServerAction.DISCONNECT: 0.2,
     HOLD: 0.5,
     RELEASE: 1.0,
-    LINGER: 4.0,
-    GO_ON: 1.0,
+    HOLD_READER: 4.0,
+    RELEASE_READER: 1.0,
 }
 OF_CLIENTS = (ServerAction.CLIENT_WRITE, ServerAction.CLIENT_SYNC)
 USUAL = 8.0
@@ -218,7 +228,7 @@ class Episode:
             return Misfit(step, tuple(outlooks))
         candidates.note_role()
         if lingered and not candidates.lingers:
-            self.subject.cause(Move(GO_ON, (self.ensemble.sid,), ()), candidates.rows[0], frozenset())
+            self.subject.cause(Move(RELEASE_READER, (self.ensemble.sid,), ()), candidates.rows[0], frozenset())
         for _, packet in sight.emitted if sight is not None else ():
             if packet is not None:
                 self.coverage.packets[name_of(packet), self.phase] += 1
@@ -294,7 +304,7 @@ class Episode:
         if clients and server.zab is not None and server.zab.serves:
             yield Move(RELEASE if self.candidates.held else HOLD, (sid,), ())
         if clients and (self.candidates.lingers or self.candidates.first_record):
-            yield Move(GO_ON if self.candidates.lingers else LINGER, (sid,), ())
+            yield Move(RELEASE_READER if self.candidates.lingers else HOLD_READER, (sid,), ())
 
     def _key(self, move: Move) -> tuple[str, ...]:
         sid = self.ensemble.sid

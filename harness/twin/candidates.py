@@ -53,9 +53,9 @@ from spec.zab.packets import (
 from spec.zab.state import Append, Leader, Learner, SyncMode
 
 HOLD, RELEASE = "hold commits", "release commits"
-LINGER, GO_ON = "linger", "go on"
-"""The thread that reads packets rests when it has woken the sync thread, and goes on."""
-GATES = frozenset({HOLD, RELEASE, LINGER, GO_ON})
+HOLD_READER, RELEASE_READER = "hold reader", "release reader"
+"""The thread that reads packets rests when it has woken the sync thread, until it is released."""
+GATES = frozenset({HOLD, RELEASE, HOLD_READER, RELEASE_READER})
 """The events of the gates at threads; no model has them."""
 OWN = frozenset({ServerAction.SYNC, ServerAction.APPLY, ServerAction.LOSE_LEADER, ServerAction.LOSE_QUORUM,
                  ServerAction.RESUME})  # fmt: skip
@@ -212,8 +212,8 @@ class Candidates:
         match move.action:
             case str() if move.action in (HOLD, RELEASE):
                 self.held = move.action == HOLD
-            case str() if move.action in (LINGER, GO_ON):
-                self.lingers = self.first_record if move.action == LINGER else 0
+            case str() if move.action in (HOLD_READER, RELEASE_READER):
+                self.lingers = self.first_record if move.action == HOLD_READER else 0
         results: dict[Outlook, None] = {}
         for row in self.rows:
             after = fire(self.ensemble.model, row, move)

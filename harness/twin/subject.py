@@ -26,10 +26,10 @@ from harness.reproduce.lab import SESSION_MILLISECONDS
 from harness.servers import CREATE, SYNC, WORLD
 from harness.session import Session
 from harness.twin.candidates import (
-    GO_ON,
     HOLD,
-    LINGER,
+    HOLD_READER,
     RELEASE,
+    RELEASE_READER,
     DiskState,
     Emission,
     Ensemble,
@@ -217,9 +217,9 @@ class RealServer:
             case str() if move.action == HOLD:
                 self._session()  # a new session would wait for the thread
                 self._threads.hold(ServerThread.COMMIT)
-            case str() if move.action == LINGER:
+            case str() if move.action == HOLD_READER:
                 self._threads.linger(ServerThread.PEER)
-            case str() if move.action == GO_ON:
+            case str() if move.action == RELEASE_READER:
                 self._threads.release(ServerThread.PEER)
             case str() if move.action == RELEASE:
                 self._threads.release(ServerThread.COMMIT)

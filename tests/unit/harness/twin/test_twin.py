@@ -10,7 +10,7 @@ import pytest
 
 from checker.models.ensemble.actions import ServerAction
 from harness.twin.campaign import Cast, Episode, Misfit, build, casts, event_text, explained_by
-from harness.twin.candidates import LINGER, Outlook, Sight, agree, explains, first_packets
+from harness.twin.candidates import HOLD_READER, Outlook, Sight, agree, explains, first_packets
 from harness.twin.coverage import Coverage
 from harness.twin.imitation import Imitation
 from spec.quorum import majority_view
@@ -131,7 +131,7 @@ AS_IN_3_8_0 = frozenset({Variant.NEWLEADER_ACK_BEFORE_SYNC})
 
 def test_a_reading_thread_that_rests_shows_the_early_ack_of_a_proposal() -> None:
     run = joining(AS_IN_3_8_0, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK)
-    assert run.repeat(f"{LINGER} (2,)") is None
+    assert run.repeat(f"{HOLD_READER} (2,)") is None
     misfit = run.repeat("receive (3, 2, NewLeader(epoch=2, view=None))")
     assert misfit is not None
     assert misfit.step.sight is not None
@@ -142,7 +142,7 @@ def test_a_reading_thread_that_rests_shows_the_early_ack_of_a_proposal() -> None
 
 def test_a_thread_that_was_not_woken_does_not_rest() -> None:
     run = joining(frozenset())
-    assert run.repeat(f"{LINGER} (2,)") is None
+    assert run.repeat(f"{HOLD_READER} (2,)") is None
     assert run.repeat("receive (3, 2, NewLeader(epoch=2, view=None))") is None
     assert not run.candidates.lingers
 
