@@ -209,9 +209,8 @@ class Campaign:
         else:
             self._known[known] += 1
         if known is None or self._known[known] == 1:
-            print("\n".join(_lines(episode, misfit, known)), flush=True)
+            print("\n".join(_lines(episode, misfit, known, self._steps)), flush=True)
             self._save(episode, cast, "misfit", self._misfits)
-
         if known is not None and self._options.assume:
             self._assumed = self._assumed.union(known)
 
@@ -251,12 +250,15 @@ def _names(known: tuple[Variant, ...]) -> str:
     return " with ".join(variant.value for variant in known)
 
 
-def _lines(episode: Episode, misfit: Misfit, known: tuple[Variant, ...] | None) -> list[str]:
-    """The report of a misfit: the event, the sight, the observations that each candidate allows, and the defects."""
+def _lines(episode: Episode, misfit: Misfit, known: tuple[Variant, ...] | None, steps: int) -> list[str]:
+    """The report of a misfit: the event, the sight, the observations that each candidate allows, and the defects.
+
+    `steps` counts the events of all episodes.
+    """
     sight, sid = misfit.step.sight, episode.ensemble.sid
     assert sight is not None  # an event that does not concern the server has no misfit
     lines = [
-        f"event {len(episode.steps)}: {event_text(misfit.step.move)}",
+        f"event {steps:,}, which is {len(episode.steps)} of its episode: {event_text(misfit.step.move)}",
         f"  server {sid}, {episode.phase}, shows: {in_words(sight)}",
         *(f"  allowed: {in_words(outlook)}" for outlook in misfit.outlooks[:SHOWN_OUTLOOKS]),
         f"  explained by: {_names(known)}" if known else "  no known defect explains it",
