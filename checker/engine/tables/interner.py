@@ -240,7 +240,7 @@ def _products(columns: Sequence[Sequence[int]]) -> Array:
 NO_ACTION = 0
 
 
-class Failure(Enum):
+class FailedCall(Enum):
     """In place of a shown value or of an answer: a function of the model failed."""
 
     FAILED = "failed"
@@ -394,7 +394,7 @@ class Interner:
             return int(hash_tables.NEVER) if part is None else self._operation(actor, part[0], source)
         except AnswerError as error:
             self.note_error(error)
-            return self._operation(actor, Failure.FAILED, source)
+            return self._operation(actor, FailedCall.FAILED, source)
 
     def note_error(self, error: AnswerError) -> None:
         """Keep the first error of a function."""

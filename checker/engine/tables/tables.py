@@ -24,7 +24,7 @@ from checker.engine.kernels import build_kernels, hash_tables, jit, move_kernels
 from checker.engine.model import TRIVIAL, AnswerError, Finding, Kind, Model, Send
 from checker.engine.result import SEED, Evaluations
 from checker.engine.steps import forget_steps
-from checker.engine.tables.interner import NO_ACTION, CellValue, Failure, Interner, Node
+from checker.engine.tables.interner import NO_ACTION, CellValue, FailedCall, Interner, Node
 from checker.engine.tables.layout import Bundle, Group, ModelLayout, Role
 
 Array = np.ndarray[Any, Any]
@@ -66,9 +66,9 @@ class Verdicts:
     def number(self, bundle: Bundle, answers: Iterable[tuple[int, Any]]) -> int:
         """The number of a verdict, from the positions and answers of a bundle's properties."""
         checked = list(answers)
-        premises = tuple(n for n, answer in checked if answer is not TRIVIAL and answer is not Failure.FAILED)
+        premises = tuple(n for n, answer in checked if answer is not TRIVIAL and answer is not FailedCall.FAILED)
         found = tuple(position for position, answer in checked if isinstance(answer, Finding))
-        raises = any(answer is Failure.FAILED for _, answer in checked)
+        raises = any(answer is FailedCall.FAILED for _, answer in checked)
         verdict = BundleVerdict(bundle, premises, (*found, self._raising(bundle)) if raises else found)
         number = self._numbers.setdefault(verdict, len(self.verdicts))
         if number == len(self.verdicts):
@@ -264,11 +264,11 @@ class Tables(Interner):
             return self.functions.call(f"the property {prop.name!r}", partial(check, prop), values)
         except AnswerError as error:
             self.note_error(error)
-            return Failure.FAILED
+            return FailedCall.FAILED
 
     def _check_shown(self, values: tuple[Any, ...]) -> None:
         """Raises AnswerError if a projection failed to show one of these values."""
-        if self.error is not None and any(value is Failure.FAILED for value in values):
+        if self.error is not None and any(value is FailedCall.FAILED for value in values):
             raise self.error
 
     def _moves(self, position: int, arguments: tuple[Any, ...], cell: int | None = None) -> list[int]:
