@@ -5,7 +5,6 @@ in the same order, so the n-th successor means the same to both. A path that the
 rebuilt here, which checks the tables at every step.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from checker.engine.contract import check, first_of_equal, moves, project, rename, short, step
@@ -239,45 +238,9 @@ def in_state(error: ModelError, path: tuple[Step, ...]) -> ModelError:
     left_out = len(texts) - LAST_MOVES
     run = ", ".join([*([f"{left_out} others"] if left_out > 0 else []), *texts[-LAST_MOVES:]])
     count = "1 move" if len(taken) == 1 else f"{len(taken)} moves"
-    place = f"the state {short(path[-1].row, 2 * SHOWN)} after {count}: {run}" if taken else "the first state"
+    place = f"the state {short(path[-1].row, SHOWN)} after {count}: {run}" if taken else "the first state"
     return ModelError(f"{str(error).removesuffix('.')}; this is in {place}")
 
 
-BRIEF = 40
-"""Characters of an argument of a move in the message of an error."""
-SHOWN = 100
-"""Characters of a value in the description of an asymmetry."""
-
-
-def asymmetry(
-    model: Model, moved: frozenset[str], lacks: Iterable[tuple[str, Row | None]], found: Iterable[tuple[str, Row]]
-) -> str:
-    """What a renamed state does otherwise than the state, and what may have been left out of the renaming.
-
-    `moved` are the columns that some renaming gives another name. `lacks` are the expected successors that the renamed
-    state lacks, with their actions (no row: a violation), and `found` are those that it has.
-    """
-    longest_first = sorted(moved, key=lambda name: (-len(name), name))
-    word = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, longest_first))})(?![^\W_])")
-    mentioned = {column.name: word.findall(column.name) for column in model.columns if column.name not in moved}
-    forgotten = next(((column, names) for column, names in mentioned.items() if names), None)
-    advice = ""
-    if forgotten is not None:
-        column, (name, *others) = forgotten
-        right = "->".join([name, *(others or ["inbox"])])
-        advice = (
-            f". The column {short(column, SHOWN)} keeps its name although {name!r} gets another one; the kit renames "
-            f"names with arrows alone: call it {right!r}, or rename it as well"
-        )
-    action, expected = next(iter(lacks), ("", None))
-    alike = [row for other, row in found if other == action]
-    if expected is None or not alike:
-        problem = f"the action {action!r} leads elsewhere" if action else "a further move is possible"
-        return f"with other names {problem}{advice}"
-    places = [[n for n, value in enumerate(row) if value != expected[n]] for row in alike]
-    place, row = min(zip(places, alike, strict=True), key=lambda pair: len(pair[0]))
-    where = place[0] if place else 0
-    return (
-        f"with other names the action {action!r} leads to {short(row[where], SHOWN)} in the column "
-        f"{model.columns[where].name!r}, and not to {short(expected[where], SHOWN)}{advice}"
-    )
+BRIEF, SHOWN = 40, 200
+"""Characters of an argument of a move, and of a state, in the message of an error."""

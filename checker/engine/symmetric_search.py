@@ -23,12 +23,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from checker.engine import search
-from checker.engine.contract import short
+from checker.engine import asymmetry, search
 from checker.engine.discovery import Discovery, Step
 from checker.engine.model import TRIVIAL, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
 from checker.engine.result import CUT_SHORT, Exploration, Limits, Stop, coverage_of
-from checker.engine.semantics import answer_if_any, asymmetry, finding_at, possible, rebuild, renamed
+from checker.engine.semantics import answer_if_any, finding_at, possible, rebuild, renamed
 from checker.engine.steps import step_properties
 
 WALKS, LONGEST = 40, 100
@@ -202,12 +201,6 @@ def _path(model: Model, rows: list[Row]) -> tuple[Step, ...]:
     return tuple(path)
 
 
-_LIKELY_CAUSE = (
-    "the likely cause is a comparison of names, a sorted tuple of names (use a frozenset), a number that stands for a "
-    "name, or a script for one of them"
-)
-
-
 def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
     """Compare states of random walks with renamed ones; return how many. Raises ModelError at the first difference."""
     chance, compared, explored = random.Random(seed), set[Row](), searched(model, symmetry)
@@ -219,7 +212,7 @@ def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
             following = possible(explored, row)
             if row not in compared:
                 compared.add(row)
-                _compare(explored, row, following, symmetry, chance.choice(symmetry.renamings))
+                _compare(explored, row, following, chance.choice(symmetry.renamings))
                 if explored is not model:
                     _compare_moves(model, row, following)
             if not following:
@@ -228,37 +221,35 @@ def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
     return len(compared)
 
 
-def _compare(model: Model, row: Row, following: Iterable[_Following], symmetry: Symmetry, to: Renaming) -> None:
+def _compare(model: Model, row: Row, following: Iterable[_Following], to: Renaming) -> None:
     other = renamed(model, to, row)
-    expected = [(move.action, renamed(model, to, after)) for move, after in following]
-    found = [(move.action, after) for move, after in possible(model, other)]
-    if Counter(expected) != Counter(found) and _but_violations(model, expected) != _but_violations(model, found):
-        lacks = _but_violations(model, expected) - _but_violations(model, found)
-        moved = frozenset(
-            name for renaming in symmetry.renamings for name, after in renaming.columns.items() if name != after
-        )
-        raise ModelError(f"the model is not symmetric: {asymmetry(model, moved, lacks, found)}; {_LIKELY_CAUSE}")
+    expected = [(move, renamed(model, to, after)) for move, after in following]
+    found = possible(model, other)
+    if _counted(expected) != _counted(found):
+        safe, safe_found = _but_violations(model, expected), _but_violations(model, found)
+        if _counted(safe) != _counted(safe_found):
+            raise asymmetry.of_moves(model, to, safe, safe_found)
     for prop in model.properties:
-        if type(answer_if_any(model, prop, other)) is not type(answer_if_any(model, prop, row)):
-            raise ModelError(
-                f"the property {prop.name!r} has different answers for {short(row)} and, renamed, for {short(other)}; "
-                f"{_LIKELY_CAUSE}"
-            )
+        answers = answer_if_any(model, prop, row), answer_if_any(model, prop, other)
+        if type(answers[0]) is not type(answers[1]):
+            raise asymmetry.of_property(model, to, prop, (row, other), answers)
 
 
 def _compare_moves(model: Model, row: Row, following: Iterable[_Following]) -> None:
     expected_moves = {(move.action, after) for move, after in following}
     for move, after in possible(model, row):
         if (move.action, after) not in expected_moves:
-            raise ModelError(
-                f"the over-approximation lacks the move {move.action} {short(move.arguments)} of {short(row)}"
-            )
+            raise asymmetry.of_wider_rules(row, move)
 
 
-def _but_violations(model: Model, found: Iterable[tuple[str, Row]]) -> Counter[tuple[str, Row | None]]:
-    """States with their actions, without those that violate a property: a search ends there, and texts have names."""
+def _counted(following: Iterable[tuple[Move, Row | None]]) -> Counter[tuple[str, Row | None]]:
+    return Counter((move.action, after) for move, after in following)
+
+
+def _but_violations(model: Model, following: Iterable[_Following]) -> list[asymmetry.Following]:
+    """Moves with the states after them; None for one that violates a property: a search ends there."""
 
     def is_violation(row: Row) -> bool:
         return any(prop.kind is Kind.ALWAYS and finding_at(model, prop, row) is not None for prop in model.properties)
 
-    return Counter((action, None if is_violation(after) else after) for action, after in found)
+    return [(move, None if is_violation(after) else after) for move, after in following]

@@ -46,15 +46,19 @@ def fields_of(value: Any) -> dict[str, Json] | None:
     """The fields of a record or the entries of a mapping, as JSON; None if the value is neither."""
     if isinstance(value, Mapping):
         return {key_of(to_json(key)): to_json(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        names = getattr(value, "_fields", None)
-    elif isinstance(value, msgspec.Struct):
-        names = value.__struct_fields__
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = tuple(field.name for field in dataclasses.fields(value))
-    else:
-        names = None
+    names = field_names(value)
     return None if names is None else {name: to_json(getattr(value, name)) for name in names}
+
+
+def field_names(value: Any) -> tuple[str, ...] | None:
+    """The names of the fields of a record: a named tuple, a struct or a dataclass; None for any other value."""
+    if isinstance(value, tuple):
+        return getattr(value, "_fields", None)
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return tuple(field.name for field in dataclasses.fields(value))
+    return None
 
 
 def key_of(value: Json) -> str:

@@ -2,10 +2,12 @@
 
     model = interchangeable(two_phase_commit(5), ["rm1", "rm2", "rm3", "rm4", "rm5"])
 
-A *renaming* is a permutation of the names of the actors, applied to the whole state: to the columns of the actors, of
-their disks and of the channels between them, and to every name inside a value. `checker.engine.symmetric_search`
-explores one state of each class of states that a renaming leads between. Properties have the same answers, and the
-shortest depths are the same.
+A *renaming* is a permutation of the names of the actors, applied to the whole state: to the columns of the actors, to
+those that belong to them, and to every name inside a value. A column with a `Channel` belongs to its sender and its
+receiver, whatever its name is. Any other column belongs to the actors that its name has as whole words, such as
+"disk of s1" or "inbox.s1"; it keeps its name if there is no such column of another actor.
+`checker.engine.symmetric_search` explores one state of each class of states that a renaming leads between. Properties
+have the same answers, and the shortest depths are the same.
 
 This is exact only if the model makes no difference between the actors. Rules of this module:
 
@@ -28,14 +30,12 @@ from typing import Any
 
 import msgspec
 
-from checker.engine import Model, ModelError, Renaming, Row, Symmetry
+from checker.engine import Column, Model, ModelError, Renaming, Row, Symmetry
 from checker.engine.contract import short
-from checker.kit.disk import DISK
-from checker.kit.networks import ARROW
+from checker.kit.networks import name_of
 
 MOST_RENAMINGS = 720
 """The number of renamings of six names, beyond which their fingerprints cost more than the states that they save."""
-_PARTS = re.compile(f"({ARROW}|^{DISK})")
 _PLAIN = (type(None), bool, int, float, bytes, Enum)
 
 Names = Mapping[str, str]
@@ -77,7 +77,7 @@ def _groups_of(names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _check_names(model: Model, names: Sequence[str]) -> None:
     for name in names:
-        if name not in model.index or ARROW in name:
+        if name not in model.index or model.columns[model.index[name]].channel is not None:
             raise ModelError(f"the interchangeable actor {name!r} has no column in the model {model.name!r}")
     if len(set(names)) != len(names) or len(names) < 2:
         raise ModelError(f"name two or more different interchangeable actors, not {', '.join(names) or 'none'}")
@@ -88,13 +88,43 @@ def _check_names(model: Model, names: Sequence[str]) -> None:
 
 def _columns_after(model: Model, names: Names) -> dict[str, str]:
     """The names of the columns after a renaming. Raises ModelError if the model lacks one."""
-    after = {
-        column.name: "".join(names.get(part, part) for part in _PARTS.split(column.name)) for column in model.columns
-    }
-    for column, name in after.items():
-        if name not in model.index:
-            raise ModelError(f"the actors are not interchangeable: there is {column!r}, and no {name!r}")
+    longest_first = sorted(names, key=lambda name: (-len(name), name))
+    words = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, longest_first))})(?![^\W_])")
+    by_words = {column.name: words.sub(lambda word: names[word[0]], column.name) for column in model.columns}
+    channels: dict[tuple[str, str], list[str]] = {}
+    for column in model.columns:
+        if (ends := _ends(column)) is not None:
+            channels.setdefault(ends, []).append(column.name)
+    after: dict[str, str] = {}
+    for column in model.columns:
+        name = by_words[column.name]
+        if (ends := _ends(column)) is None:
+            after[column.name] = name if name in model.index else column.name
+            continue
+        others = names.get(ends[0], ends[0]), names.get(ends[1], ends[1])
+        alike = channels.get(others, [])
+        if others != ends and name not in alike:
+            if len(alike) != 1:
+                raise _lack_of(column.name, name if name != column.name else name_of(*others))
+            (name,) = alike
+        after[column.name] = name if others != ends else column.name
+    taken = {new for old, new in after.items() if new != old}
+    for old, new in after.items():
+        if old == new and old in taken:
+            raise _lack_of(old, by_words[old])
     return after
+
+
+def _ends(column: Column) -> tuple[str, str] | None:
+    """The sender and the receiver of a channel; None for any other column, and where its messages name them."""
+    if column.channel is None:
+        return None
+    sender, receiver = column.channel.sender, column.channel.receiver
+    return (sender, receiver) if isinstance(sender, str) and isinstance(receiver, str) else None
+
+
+def _lack_of(column: str, name: str) -> ModelError:
+    return ModelError(f"the actors are not interchangeable: there is {column!r}, and no {name!r}")
 
 
 def _row_after(model: Model, row: Row, names: Names) -> Row:
