@@ -10,8 +10,10 @@ first use of the latter.
 
 from checker.engine.discovery import Discovery, Step
 from checker.engine.model import (
+    NO_EXCEPTION,
     TRIVIAL,
     Actor,
+    AnswerError,
     Channel,
     Column,
     Finding,
@@ -21,6 +23,7 @@ from checker.engine.model import (
     Move,
     Outcome,
     Property,
+    RaisedError,
     Read,
     Renaming,
     Row,
@@ -33,8 +36,10 @@ from checker.engine.space import StateEdge, StateGraph, StateRecord
 from checker.engine.steps import StepProperty
 
 __all__ = [
+    "NO_EXCEPTION",
     "TRIVIAL",
     "Actor",
+    "AnswerError",
     "Channel",
     "Column",
     "Discovery",
@@ -48,6 +53,7 @@ __all__ = [
     "Move",
     "Outcome",
     "Property",
+    "RaisedError",
     "Read",
     "Renaming",
     "Row",
