@@ -162,7 +162,7 @@ class Campaign:
             episode = Episode(ensemble, self._subject, self._coverage, choice)
             try:
                 misfit = self._go_on(episode) if saved is None else self._repeat(episode, saved.events)
-            except ServerError as error:
+            except (ServerError, OSError) as error:
                 self._failures += 1
                 print(f"event {len(episode.moves)}: {event_text(episode.moves[-1])}\n  not done: {error}", flush=True)
                 self._save(episode, cast, "failure", self._failures)

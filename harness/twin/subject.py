@@ -284,10 +284,10 @@ class RealServer:
         while not session.connected:
             try:
                 session.connect(self.own.client_port)
-            except (ServerError, OSError):
+            except (ServerError, OSError) as error:
                 session.drop()
                 if time.monotonic() > deadline:
-                    raise
+                    raise ServerError(f"server {self.sid} accepts no client: {error}") from None
                 self._sockets.pump(0.01)
         self._sessions = [session]
         return session

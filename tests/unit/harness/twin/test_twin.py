@@ -4,13 +4,18 @@ The server under test is the specification itself (`harness.twin.imitation`), so
 the variant is: with `commit-before-quorum` the first COMMIT comes after the write of the leader alone.
 """
 
+import argparse
 import random
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from checker.models.ensemble.actions import ServerAction
+from harness.processes import ServerError
 from harness.twin.campaign import Cast, Episode, Misfit, build, casts, event_text, explained_by
-from harness.twin.candidates import HOLD_READER, Outlook, Sight, agree, explains, first_packets
+from harness.twin.candidates import HOLD_READER, Ensemble, Outlook, Sight, agree, explains, first_packets
+from harness.twin.command import Campaign, add_options
 from harness.twin.coverage import Coverage
 from harness.twin.imitation import Imitation
 from spec.quorum import majority_view
@@ -189,3 +194,37 @@ def test_one_more_server_observes_in_some_episodes() -> None:
 def test_the_specification_is_explained_in_every_cast(cast: Cast) -> None:
     run = Episode(build(SID, cast), Imitation(build(SID, cast)), Coverage(), random.Random(3))
     assert misfit_of(run, 80) is None
+
+
+class Failing(Imitation):
+    """The specification, which cannot be looked at after the tenth look of an episode."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def begin(self, ensemble: Ensemble) -> None:
+        super().__init__(ensemble)
+        self.looks = 0
+
+    def look(self, outlooks: Sequence[Outlook]) -> Sight:
+        self.looks += 1
+        if self.looks > 10:
+            raise ServerError("it does not answer")
+        return super().look(outlooks)
+
+
+def test_a_failure_ends_its_episode_and_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options = parser.parse_args(["--release", "3.9.5", "--steps", "100", "--save", str(tmp_path)])
+    assert Campaign(options, Failing()).run(None) == 3
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 1
+    output = capsys.readouterr().out
+    assert f"{len(files)} times the server or the harness failed" in output
+    assert "not done: it does not answer" in output
+    header, servers, assumed, *events = files[0].read_text(encoding="utf-8").splitlines()
+    assert header == "quorate twin 1"
+    assert servers.startswith("voters ")
+    assert assumed == "assumed: "
+    assert len(events) > 10
