@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ import psutil
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.checkpoint.checkpoint_store import AGAIN, SavedFiles, SavedPart, Source
 from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SavedState
+from checker.engine.growth import Growth
 from checker.engine.liveness.graph_liveness import Graph
 from checker.engine.model import Model
 from checker.engine.result import Exploration, Limits, SearchCounts
@@ -88,6 +90,7 @@ class Part:
             self.result, self.tables, self._workers, fingerprints=self._has_fingerprints, parts=self._parts
         )
         self.rounds = Rounds(self.state)
+        self._ids_before: list[int] = []  # of the tables when each level began, since the start or the resumption
         self._saved = SavedState(self.state, Path() if self.files is None else self.files.folder)
 
     @property
@@ -111,6 +114,7 @@ class Part:
     def advance(self) -> PartReport:
         """Make the next level the present one."""
         self.rounds.begin_level()
+        self._ids_before.append(self.tables.ids)
         return self.report()
 
     def expand_round(self, check: Callable[[int], None] = unchecked) -> PartReport:
@@ -149,6 +153,13 @@ class Part:
             # A part that is saved ends between two rounds only, and the next one may have more candidates.
             planned=0 if self.files is None else state.visited.growth(2 * self.rounds.candidates),
         )
+
+    def growing_content(self, deepest: int) -> str:
+        """The content that grows with the depth, in words; `deepest` is the depth of the level."""
+        growth = Growth(self._model)
+        for begin, end in pairwise([0, *self._ids_before]):
+            growth.add_depth(self.tables.values_between(begin, end))
+        return growth.in_words(deepest)
 
     @property
     def growth(self) -> int:

@@ -14,6 +14,7 @@ import psutil
 
 from checker.engine.contract import first_row
 from checker.engine.discovery import Discovery
+from checker.engine.growth import BOUNDED, Growth
 from checker.engine.liveness import plain_liveness
 from checker.engine.model import (
     NO_EXCEPTION,
@@ -60,7 +61,20 @@ def explore(
         result.stop = Stop.INTERRUPTED
         _measure(result, began)
     count_steps(result)
+    if result.stop in BOUNDED:
+        result.growth = _growth(result, list(parents))
     return result
+
+
+def _growth(result: Exploration, rows: list[Row]) -> str:
+    """The content that grows with the depth, in words."""
+    growth, begin = Growth(result.model), 0
+    for count in result.levels:
+        level = rows[begin : begin + count]
+        pairs = ((column.name, row[place]) for place, column in enumerate(result.model.columns) for row in level)
+        growth.add_depth(list(dict.fromkeys(pairs)))
+        begin += count
+    return growth.in_words(result.depth)
 
 
 def _explore(

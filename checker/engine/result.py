@@ -215,6 +215,7 @@ class Exploration(SearchCounts):
     reduction: str = ""  # what a symmetric search counts once, or why it cannot; empty for a search that was not asked
     assumption: str = ""  # of a symmetric search: what it takes for granted, in words
     classes_of: Model | None = None  # of a symmetric search: the system whose classes of renamed states are counted
+    growth: str = ""  # of a search that a bound or the memory ended: the content that grows with the depth, in words
     second: str = ""  # with two engines: what the second one did, and that its answers are the same
     compiling: bool = False  # kernels are being compiled, before the end of the first level
     notes: list[str] = field(

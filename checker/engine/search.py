@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint.checkpoint_store import SavedDivision, SavedFinding, SavedPart, SavedSearch
 from checker.engine.checkpoint.search_checkpoint import SearchFolder
+from checker.engine.growth import BOUNDED
 from checker.engine.kernels import jit
 from checker.engine.liveness import graph_liveness
 from checker.engine.model import Model, ModelError, Row
@@ -197,6 +198,7 @@ class Search:
         self._saved: SavedSearch | None = None
         self._failed = ""
         self._ending: Stop | None = None  # the limit that `must_end` saw last
+        self._depth = 0  # of the level
         self._losses: list[str] = []
         self._losses_here, self._deepest = 0, -1
 
@@ -209,6 +211,9 @@ class Search:
                 self._progress(result)
             self._resume()
             self._run()
+            if exchange.is_here and result.stop in BOUNDED:
+                with suppress(MemoryError):
+                    result.growth = exchange.part.growing_content(self._depth)
             if self._premise_runs and result.stop not in CUT_SHORT:
                 state = exchange.part.state
                 self.premises = state.evaluator.premises(state.history, self._premise_runs)
@@ -293,6 +298,7 @@ class Search:
                 return False
             self.result.levels.append(waiting)
             self.exchange.advance()
+            self._depth = self.result.depth
             self._report()
         return True
 

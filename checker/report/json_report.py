@@ -127,6 +127,7 @@ def _search(exploration: Exploration) -> dict[str, Any]:
         "spilled_bytes": e.spilled_bytes,
         "collision_probability": e.collision_probability,
         "seed": e.seed,
+        "growth": e.growth,
         "reduction": e.reduction,
         "second_engine": e.second,
         "notes": list(e.notes),

@@ -274,6 +274,7 @@ def _search(exploration: Exploration) -> list[Line]:
         )
         rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state){on_disk}"))
     rows.append(("collisions", _collisions(e)))
+    rows += [("growth", e.growth)] if e.growth else []
     rows += [("reduction", e.reduction)] if e.reduction else []
     rows += [("second engine", e.second)] if e.second else []
     rows += [("workers", line) for line in e.workers]

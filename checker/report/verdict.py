@@ -290,6 +290,12 @@ def _unjudged(exploration: Exploration) -> str:
 
 
 def _limit(exploration: Exploration) -> str:
+    """The limit that ended a search, and the content that grew."""
+    end = _ending(exploration)
+    return f"{end}; {exploration.growth}" if exploration.growth else end
+
+
+def _ending(exploration: Exploration) -> str:
     limits = exploration.limits
     if exploration.stop is Stop.MEMORY:
         return f"the state space is too large for the memory given ({memory(limits.memory or 0)})"

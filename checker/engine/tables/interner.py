@@ -354,6 +354,16 @@ class Interner:
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
 
+    @property
+    def ids(self) -> int:
+        """The number of cells and nodes so far."""
+        return len(self._ids)
+
+    def values_between(self, begin: int, end: int) -> list[tuple[str, Any]]:
+        """The values among these cells and nodes, each with the name of its column."""
+        columns = self.model.columns
+        return [(columns[cell.column].name, cell.value) for cell in self._ids[begin:end] if isinstance(cell, CellValue)]
+
     def values_of_columns(self) -> dict[str, int]:
         """The number of values of each column, by its name."""
         return {column.name: cells.size for column, cells in zip(self.model.columns, self._by_column, strict=True)}

@@ -127,6 +127,7 @@ SEARCH = {
     "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
     "python_steps", "python_calls", "python_seconds", "functions", "values",
     "peak_bytes", "bytes_per_state", "spilled_bytes", "collision_probability", "seed",
+    "growth",
     "reduction",
     "second_engine",
     "notes",
