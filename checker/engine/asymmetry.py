@@ -47,7 +47,7 @@ def of_moves(model: Model, to: Renaming, expected: Sequence[Following], found: S
 def of_property(
     model: Model, to: Renaming, prop: Property, rows: tuple[Row, Row], answers: tuple[Any, Any]
 ) -> ModelError:
-    """The error for a property that answers otherwise about a renamed state."""
+    """The error for a property with another answer about a renamed state."""
     places = [model.index[read.column] for read in prop.reads]
     place = next((place for place in places if rows[0][place] != rows[1][place]), places[0])
     path, one, other = difference(rows[0][place], rows[1][place])
