@@ -359,11 +359,11 @@ def test_the_report_is_what_its_schema_allows_and_the_schema_names_every_field(
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Return the paths of all fields of the objects in a report, except those of traces."""
+    """Return the paths of all fields of the objects in a report, except those of traces, and names of a model."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield (*path, key)
-            if key not in ("traces", "witnesses"):
+            if key not in ("traces", "witnesses", "functions", "values"):
                 yield from places(each, (*path, key))
     elif isinstance(value, list):
         for number, each in enumerate(value[:2]):
