@@ -25,7 +25,7 @@ from itertools import pairwise
 
 from checker.engine import asymmetry, search
 from checker.engine.discovery import Discovery, Step
-from checker.engine.model import TRIVIAL, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
+from checker.engine.model import TRIVIAL, AnswerError, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
 from checker.engine.result import CUT_SHORT, Exploration, Limits, Stop, coverage_of
 from checker.engine.semantics import answer_if_any, finding_at, possible, rebuild, renamed
 from checker.engine.steps import step_properties
@@ -209,12 +209,15 @@ def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
         for _ in range(LONGEST):
             if len(compared) >= MOST_COMPARED:
                 return len(compared)
-            following = possible(explored, row)
-            if row not in compared:
-                compared.add(row)
-                _compare(explored, row, following, chance.choice(symmetry.renamings))
-                if explored is not model:
-                    _compare_moves(model, row, following)
+            try:
+                following = possible(explored, row)
+                if row not in compared:
+                    compared.add(row)
+                    _compare(explored, row, following, chance.choice(symmetry.renamings))
+                    if explored is not model:
+                        _compare_moves(model, row, following)
+            except AnswerError:
+                break  # the search finds the state, and the run to it
             if not following:
                 break
             row = chance.choice(following)[1]

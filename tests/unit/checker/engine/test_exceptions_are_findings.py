@@ -35,6 +35,7 @@ from checker.engine.model import NO_EXCEPTION
 from checker.engine.result import disagreements, verdict_disagreements
 from checker.engine.steps import StepProperty
 from checker.engine.symmetric_search import SYMMETRIC
+from checker.explorer.walk import Walks
 from checker.job import Job
 from checker.present import DefaultPresenter
 from checker.swarm.search import RandomWalks
@@ -288,6 +289,19 @@ def test_a_symmetric_search_finds_it_at_the_same_depth() -> None:
     assert verdict_disagreements(result, full) == []
     assert result.found[NAME].depth == full.found[NAME].depth == 2
     assert sum(result.levels) < sum(full.levels)
+
+
+def test_a_symmetric_search_names_the_state_of_a_wrong_result() -> None:
+    model = twins(lambda values, more: Outcome((values[0] + more,)) if values[0] < 2 else 5)
+    with pytest.raises(ModelError, match=r"returned 5; .* in the state \((2, 0|0, 2)\) after 2 moves: add, add$"):
+        search.explore(model, frontier=SYMMETRIC)
+
+
+def test_the_explorer_shows_it_at_the_end_of_a_walk() -> None:
+    walks = Walks(two_counters(moves=at(0, ways)))
+    path = walks.path([])
+    assert [found.prop.name for found in walks.findings(path)] == [NAME]
+    assert walks.next(path[-1].row) == ()
 
 
 def test_a_saved_search_finds_it_after_a_resumption(tmp_path: Path) -> None:
