@@ -4,7 +4,7 @@ Kernels allocate nothing and own nothing: every array is created by the caller a
 counting, which would be the largest single cost, can therefore be left out (`_nrt=False`). A test searches for it in
 the generated code, since the option is a private one of Numba's.
 
-Importing this module sets the folder of Numba's cache, and so must happen before Numba is imported. Numba recompiles a
+Importing this module sets the folder of Numba's cache, also if Numba is imported already. Numba recompiles a
 kernel if the kernel's own file changed, but not if the file of an inlined function did. Each state of all these files
 therefore has a separate folder.
 
@@ -98,6 +98,8 @@ from numba.core.codegen import JITCodeLibrary  # noqa: E402
 from numba.core.compiler import Compiler  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
+_config: Any = numba.config
+_config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # Numba reads the environment when it is imported
 _njit: Any = numba.njit  # its types do not know the private option
 _library: Any = JITCodeLibrary
 _compiler: Any = Compiler

@@ -1,7 +1,10 @@
 """The guarantees of the table engine for any model: several columns, deadlocks, witnesses, bounds, clear errors."""
 
 import itertools
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -266,6 +269,18 @@ def test_compiled_kernels_are_kept_apart_from_those_of_any_other_source(tmp_path
         source.write("# changed\n")
     assert jit.digest(copied) != jit.digest(folder)
     assert jit.digest(folder) in jit.cache_folder().name
+
+
+def test_the_kernels_have_their_folder_also_after_an_import_of_numba() -> None:
+    """Otherwise they would be compiled beside their sources, where a change of an inlined function is not noticed."""
+    code = (
+        "import os, numba, checker.engine.kernels.jit; print(numba.config.CACHE_DIR == os.environ['NUMBA_CACHE_DIR'])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    expected, actual = ran.stdout.split()
+    assert actual == expected
 
 
 def test_the_collision_probability_is_that_of_64_bits():
