@@ -111,6 +111,7 @@ class Reproduction:
 
 SECONDS_TO_RECOVER = 90.0
 SECONDS_TO_SETTLE = 30.0
+SECONDS_TO_LOOK = 120.0  # the slow reads of a stall are answered first, although their connections are closed
 
 
 def recover(schedule: Schedule, lab: Lab, result: Reproduction) -> None:
@@ -173,7 +174,7 @@ def _let_settle(lab: Lab) -> None:
 
 def _has_path(lab: Lab, sid: Sid, path: str) -> bool:
     """Whether a server has a znode; asked again if the server ends the connection, to change its leader."""
-    deadline = time.monotonic() + SECONDS_TO_SETTLE
+    deadline = time.monotonic() + SECONDS_TO_LOOK
     while True:
         try:
             return lab.exists(sid, path)
