@@ -80,7 +80,7 @@ CLASSES = (
     "server.quorum.CnxManagerTest",
     "server.persistence.FileTxnLogTest",
     "test.TruncateTest",
-    "test.RestoreQuorumTest",
+    "server.admin.RestoreQuorumTest",
     "test.ObserverTest",
     "test.ReconfigTest",
     "server.quorum.QuorumPeerMainTest",
