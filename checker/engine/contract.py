@@ -99,12 +99,12 @@ def _components(kind: type) -> Callable[[Any], Iterable[Any]]:
 def described(value: Any) -> str:
     """A text that equal values of equal types share, in every process: for hashes and an order, never for identity.
 
-    Values that are no data have only their type in it, so that different ones share it (`tells_apart`).
+    The text of other values than data has only their type, so that different ones share it (`tells_apart`).
     """
     return _text_of(value.__class__)(value)
 
 
-_OTHER = "\0"  # before the type of a value that is no data; no other part of a text has this character
+_OTHER = "\0"  # before the type of a value that is not data; nothing else in a text has this character
 
 
 def tells_apart(text: str) -> bool:

@@ -101,7 +101,7 @@ class Bag:
         return Bag(self.counts - {(message, count)} | fewer)
 
     def distinct(self) -> list[Any]:
-        """Each message once, in an order that is the same in every process (in this one for what is no data)."""
+        """Each message once, in the same order in every process; in this process for other values than data."""
         return sorted((message for message, _ in self.counts), key=lambda message: (described(message), hash(message)))
 
     def __iter__(self) -> Iterator[Any]:
