@@ -141,7 +141,7 @@ class SearchPart(Part):
         before, result, work = self.state, self.result, self.rounds.expanded
         is_own = np.repeat(pieces.parts == self._number, pieces.sizes)
         arrays = [array.copy() for array in self._saved.now(self.rounds.level)]
-        *level, fired, reached, judged_times, final, judged_first = arrays
+        *level, fired, reached, judged_times, final = arrays
         rows, judgements = (iter(np.concatenate(level[place::2])[is_own]) for place in (0, 1))
         records, slots = np.concatenate([*before.history.since(0)]), before.visited.parts[0].slots
         fingerprints = slots[slots != 0]
@@ -158,7 +158,7 @@ class SearchPart(Part):
             lambda count: (np.array([*islice(rows, count)]), np.array([*islice(judgements, count)])),
         )
         self.rounds.begin_level()
-        state.evaluator.resume((judged_times, final, judged_first), [])
+        state.evaluator.resume(judged_times, final, None, [])
         if self._number:
             judged_times[:], final[:] = 0, 0
         else:

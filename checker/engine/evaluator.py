@@ -155,11 +155,14 @@ class Evaluator:
         """
         return self._judged.times, self._final.times, self._judged.first
 
-    def resume(self, tallies: tuple[Array, Array, Array], recorded: Iterable[Hit]) -> None:
-        """Continue with the counts and the findings of another evaluator."""
-        judged, final, first = tallies
-        for tally, times, states in ((self._judged, judged, first), (self._final, final, np.full(len(final), LAST))):
-            tally.times, tally.first, tally.noted = times, states, times > 0
+    def resume(self, judged: Array, final: Array, first: Array | None, recorded: Iterable[Hit]) -> None:
+        """Continue with the counts and the findings of another evaluator.
+
+        `first` has the first state of each judgement, if these numbers of states mean the same here.
+        """
+        for tally, times, states in ((self._judged, judged, first), (self._final, final, None)):
+            tally.times, tally.noted = times, times > 0
+            tally.first = np.full(len(times), LAST) if states is None else states
         self.recorded = list(recorded)
 
     def _judge(self, what: PendingRows) -> PendingRows:

@@ -120,7 +120,6 @@ def _search(exploration: Exploration) -> dict[str, Any]:
         "python_steps": e.python_steps,
         "python_calls": e.python_calls,
         "python_seconds": e.python_seconds,
-        "functions": {name: {"calls": cost.calls, "seconds": cost.seconds} for name, cost in e.functions.items()},
         "values": e.values,
         "peak_bytes": e.peak_bytes or None,
         "bytes_per_state": e.peak_bytes / e.states if e.peak_bytes and e.states else None,

@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from checker.engine import Kind, Limits, plain, search
@@ -43,6 +43,7 @@ def test_any_number_of_parts_finds_what_the_plain_engine_finds_down_to_the_paths
 
 @settings(max_examples=150, deadline=None)
 @given(shapes, st.booleans(), st.integers(1, 5), sizes, losses)
+@example((18022, 2, 2, 3, 4), False, 2, (2, 1, 1, 3), {17: 0})  # saved after it was divided
 def test_a_lost_part_changes_no_result(shape, invariants, parts, size, lost):
     model = models(shape, invariants)
     with small_rounds(*size), tempfile.TemporaryDirectory() as folder:

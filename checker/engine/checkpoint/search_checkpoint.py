@@ -78,12 +78,24 @@ class SavedState:
         for block in blocks:
             with state.waiting.opened(block) as open_block:
                 yield from (open_block.rows[: block.size, : self._columns], open_block.judgements[: block.size])
-        yield from (state.counts.fired, state.counts.reached, *state.evaluator.tallies)
+        judged, final, first = state.evaluator.tallies
+        yield from (state.counts.fired, state.counts.reached, judged, final)
+        if self._has_first:
+            yield first
+
+    @property
+    def _has_first(self) -> bool:
+        """Whether the first state of each judgement is kept: a symmetric search looks for runs to premises there.
+
+        It means nothing in a part of a search that was divided, since a part has other numbers of states.
+        """
+        return self._state.tables.images is not None
 
     def size(self, saved: SavedPart) -> int:
         """The bytes of `now`."""
         rows = saved.left + saved.next
-        return rows * (self._columns + 1) * 4 + (2 * (saved.labels + saved.judgements) + saved.verdicts) * 8
+        counts = 2 * saved.labels + saved.judgements * (2 if self._has_first else 1) + saved.verdicts
+        return rows * (self._columns + 1) * 4 + counts * 8
 
     def check_findings(self, saved: SavedPart) -> None:
         """Raises CheckpointError for a finding that cannot be."""
@@ -107,16 +119,18 @@ class SavedState:
             return cells, np.fromfile(file, np.uint32, count)
 
         lists = [self.blocks(count, take) for count in (saved.left, saved.next)]
-        sizes = saved.labels, saved.labels, saved.judgements, saved.verdicts, saved.judgements
-        fired, reached, judged, final, first = (np.fromfile(file, np.uint64, size) for size in sizes)
-        self.check_bound("first states", first[judged > 0], saved.states)
+        sizes = saved.labels, saved.labels, saved.judgements, saved.verdicts
+        fired, reached, judged, final = (np.fromfile(file, np.uint64, size) for size in sizes)
+        first = np.fromfile(file, np.uint64, saved.judgements) if self._has_first else None
+        if first is not None:
+            self.check_bound("first states", first[judged > 0], saved.states)
         state.counts.fired, state.counts.reached = fired, reached
         if state.history.has_fingerprints:
             self._check_order([block for blocks in lists for block in blocks])
         cells = {cell for hit in saved.found for cell in hit.cells}
         if cells and max(cells) >= state.tables.bases.size:
             raise self._refused("a finding names a value that is not there")
-        state.evaluator.resume((judged, final, first), [Hit(hit.position, hit.cells, hit.state) for hit in saved.found])
+        state.evaluator.resume(judged, final, first, [Hit(hit.position, hit.cells, hit.state) for hit in saved.found])
         return lists
 
     def blocks(self, rows: int, take: Callable[[int], tuple[Array, Array]]) -> list[Block]:

@@ -125,7 +125,7 @@ REPORT = {
 JOB = {"name", "grain", "bounds", "expected", "violations", "like"}
 SEARCH = {
     "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
-    "python_steps", "python_calls", "python_seconds", "functions", "values",
+    "python_steps", "python_calls", "python_seconds", "values",
     "peak_bytes", "bytes_per_state", "spilled_bytes", "collision_probability", "seed",
     "growth",
     "reduction",

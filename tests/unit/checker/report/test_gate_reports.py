@@ -363,7 +363,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
     if isinstance(value, dict):
         for key, each in value.items():
             yield (*path, key)
-            if key not in ("traces", "witnesses", "functions", "values"):
+            if key not in ("traces", "witnesses", "values"):
                 yield from places(each, (*path, key))
     elif isinstance(value, list):
         for number, each in enumerate(value[:2]):
