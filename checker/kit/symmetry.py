@@ -147,7 +147,7 @@ def _renamer(kind: Any) -> Callable[[Any, Names], Any] | None:
     if issubclass(kind, str):
         return lambda value, names: names.get(value, value)
     if issubclass(kind, frozenset):
-        return lambda value, names: frozenset([renamed(part, names) for part in value])
+        return _renamer_of_parts(iter, frozenset)
     if issubclass(kind, tuple):
         return _renamer_of_parts(iter, (lambda parts: kind(*parts)) if hasattr(kind, "_fields") else tuple)
     fields = _field_names(kind)
