@@ -150,7 +150,7 @@ class ModelCalls:
 
 
 def is_verified(called: int) -> bool:
-    """Whether the call of a function with this number is made twice."""
+    """Whether the answer or the value with this number is compared with its equal."""
     return called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0
 
 
@@ -183,7 +183,6 @@ class Images:
             for columns in ({}, *(renaming.columns for renaming in symmetry.renamings))
         ]
         self._orders = _products(self._columns)
-        self._has_orders = len(self._orders) > 0
         self._places: dict[int, int] = {}  # by the number of an image that is no cell: its place in `_images`, flat
         self._cells = 0
 
@@ -202,7 +201,7 @@ class Images:
         place = self._places.pop(number, None)
         if place is None:
             images = self._renamed(column, value, number)
-            if self._has_orders:
+            if self._orders.size:
                 first = self._images.size * len(images)
                 self._places |= {image: first + order for order, image in enumerate(images) if image != number}
         else:
