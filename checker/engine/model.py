@@ -46,7 +46,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Se
 from dataclasses import dataclass, field
 from enum import Enum
 from reprlib import Repr
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from checker.html_text import document, folded, paragraph, table
 
@@ -54,6 +54,11 @@ Row = tuple[Any, ...]
 Unit = tuple[str, str]
 """A unit of fairness: the name of a rule, and an action. A rule usually belongs to one process or one channel."""
 Projection = Callable[[Any], Hashable]
+STRONG: Literal["strong"] = "strong"
+Strength: TypeAlias = bool | Literal["strong"]
+"""The fairness of an action: True is weak, `STRONG` is strong, and False is none."""
+Fairness: TypeAlias = Strength | tuple[str, ...] | Mapping[str, Strength]
+"""The fairness of all actions of a rule, the names of weakly fair ones, or the fairness of each."""
 
 
 class ModelError(Exception):
@@ -188,26 +193,50 @@ class Rule:
     `actions` declares the actions that its moves may have, so that coverage can name an action that never fires. A rule
     without a declaration may list any action.
 
-    `fair` declares the actions that happen at last if they stay possible: True for all, or their names. It is weak
-    fairness as in TLA+. Other moves need never happen, such as faults, the loss of a message, or a choice of a user.
+    `fair` declares the actions that must happen: True for all, their names, or a mapping of names. True in place of an
+    action is weak fairness as in TLA+: it happens at last if it stays possible. "strong" is strong fairness: it happens
+    again and again if it is possible again and again. Other moves need never happen, such as faults, the loss of a
+    message, or a choice of a user.
+
+        fair=True        fair=("take", "give")        fair="strong"        fair={"take": "strong", "give": True}
     """
 
     name: str
     reads: tuple[Read, ...]
     moves: Callable[..., Iterable[Move] | None]
     actions: tuple[str, ...] = ()
-    fair: bool | tuple[str, ...] = False
+    fair: Fairness = False
+
+    def strength(self, action: str) -> Strength:
+        """The fairness of the moves with this action."""
+        if isinstance(self.fair, Mapping):
+            return self.fair.get(action, False)
+        return action in self.fair if isinstance(self.fair, tuple) else self.fair
 
     def is_fair(self, action: str) -> bool:
         """Whether a move with this action happens at last if it stays possible."""
-        return self.fair if isinstance(self.fair, bool) else action in self.fair
+        return bool(self.strength(action))
+
+    @property
+    def named_fair(self) -> tuple[str, ...]:
+        """The actions that `fair` names; none if it is about all."""
+        return tuple(self.fair) if isinstance(self.fair, tuple | Mapping) else ()
+
+    @property
+    def has_strong(self) -> bool:
+        """Whether the fairness of some action is strong."""
+        return STRONG in (self.fair.values() if isinstance(self.fair, Mapping) else (self.fair,))
 
     def check_declarations(self) -> None:
         """Raises ModelError for a declaration of another form, or of a fair action that the rule does not declare."""
-        for name, names in (("actions", self.actions), ("fair", () if isinstance(self.fair, bool) else self.fair)):
+        for name, names in (("actions", self.actions), ("fair", () if self.fair == STRONG else self.fair)):
             if isinstance(names, str):
                 raise ModelError(f"the rule {self.name!r} declares {name}={names!r}; write a tuple, as in ({names!r},)")
-        unknown = [] if isinstance(self.fair, bool) or not self.actions else sorted({*self.fair} - {*self.actions})
+        for action, strength in self.fair.items() if isinstance(self.fair, Mapping) else ():
+            if strength is not True and strength is not False and strength != STRONG:
+                right = f"write True, False or {STRONG!r}"
+                raise ModelError(f"the rule {self.name!r} declares the fairness {strength!r} of {action!r}; {right}")
+        unknown = sorted({*self.named_fair} - {*self.actions}) if self.actions else []
         if unknown:
             why = f"the rule {self.name!r} declares that {unknown[0]!r} is fair"
             raise ModelError(f"{why}, and its actions are only {', '.join(self.actions)}")
@@ -237,9 +266,10 @@ class Kind(Enum):
     means "again and again", and a check that is TRIVIAL where its trigger does not hold means "whenever this happens,
     that follows".
 
-    A *unit of fairness* is a rule with one of its fair actions (`Rule.fair`). A run is *fair* if each unit again and
-    again either cannot happen or does happen. In a state where no unit can happen, a run may stay forever: either no
-    move is possible, or only moves that need not happen.
+    A *unit of fairness* is a rule with one of its fair actions (`Rule.fair`). A run is *fair* if each weak unit again
+    and again either cannot happen or does happen, and each strong unit happens again and again unless it can happen in
+    finitely many states only. In a state where no unit can happen, a run may stay forever: either no move is possible,
+    or only moves that need not happen.
     """
 
     ALWAYS = "always"  # in every state; a finding is a violation
@@ -421,6 +451,11 @@ class Model:
         is_fair = action not in prop.unfair and self.rules[self.rule_index[rule]].is_fair(action)
         return (rule, action) if is_fair else None
 
+    def is_strong(self, unit: Unit) -> bool:
+        """Whether a unit of fairness is strong."""
+        rule, action = unit
+        return self.rules[self.rule_index[rule]].strength(action) == STRONG
+
     def with_properties(self, properties: Iterable[Property]) -> Model:
         """The same system with other properties."""
         return Model(self.name, *self._given, self.rules, tuple(properties), self.symmetry)
@@ -455,7 +490,11 @@ def _ends(column: Column) -> str:
 
 
 def _fairness(rule: Rule) -> str:
-    return ("all" if rule.fair else "none") if isinstance(rule.fair, bool) else _listed(rule.fair)
+    if isinstance(rule.fair, bool):
+        return "all" if rule.fair else "none"
+    if not isinstance(rule.fair, Mapping):
+        return f"all ({rule.fair})" if isinstance(rule.fair, str) else _listed(rule.fair)
+    return _listed(f"{name} ({STRONG})" if fair == STRONG else name for name, fair in rule.fair.items() if fair)
 
 
 def _columns_of(reads: Iterable[Read]) -> str:

@@ -21,6 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Move, Outcome, Read, Rule, Send
+from checker.engine.model import Strength
 
 FAULTS = "faults"  # the column that counts the budgets
 UNLIMITED = 1 << 30
@@ -31,8 +32,9 @@ UNLIMITED = 1 << 30
 class Traits:
     """The properties that all moves of an action share.
 
-    - `fair`: a move that stays possible happens at last. Steps of processes and of the network are fair; steps of a
-      fault, of an operator and of a client need never happen.
+    - `fair`: a move that stays possible happens at last; with "strong", also one that is possible again and again.
+      Steps of processes and of the network are fair; steps of a fault, of an operator and of a client need never
+      happen.
     - `fault`: a run without this action explains a finding better.
     - `budget`: the budget from which each move takes one, if it is limited.
     - `actor`: the place of the acting process among the arguments of a move.
@@ -44,7 +46,7 @@ class Traits:
       reported.
     """
 
-    fair: bool = True
+    fair: Strength = True
     fault: bool = False
     budget: str | None = None
     actor: int = 0
@@ -78,9 +80,9 @@ class Action(StrEnum):
         return self.value, self.traits
 
 
-def fair_among(actions: Iterable[str]) -> tuple[str, ...]:
-    """The actions that happen at last if they stay possible. Those of an operator's plan need never happen."""
-    return tuple(action for action in actions if isinstance(action, Action) and action.traits.fair)
+def fair_among(actions: Iterable[str]) -> dict[str, Strength]:
+    """The actions that must happen, each with its fairness. Those of an operator's plan need never happen."""
+    return {action: action.traits.fair for action in actions if isinstance(action, Action) and action.traits.fair}
 
 
 def faults_among(actions: Iterable[str]) -> frozenset[str]:

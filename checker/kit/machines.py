@@ -25,13 +25,14 @@ A machine that returns `WAIT` leaves the message on its way in any network, for 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from checker.engine import Actor, Column, Model, ModelError, Move, Outcome, Property, Read, Rule, Send
 from checker.engine.contract import call, listed, place_of, wrong
+from checker.engine.model import Fairness
 from checker.kit.actions import Action, FaultAction, fair_among, spend
 from checker.kit.disk import Restored, UnfinishedWrite, disk_name, late_disk
 from checker.kit.environment import Environment, ModelFragment, environment, is_up
@@ -101,9 +102,9 @@ class Machine:
     a message: a timer, a decision, a request of its user. `on_choice(state, choice)` returns the reaction, or None if
     the choice is impossible. The action of a choice is the choice itself if it is a string, its first item if that is a
     string in a tuple, and otherwise the name of its type. `actions` declares the actions, so that the report can name
-    an action that never fires. `fair` declares those that happen at last if they stay possible, such as a timeout: True
-    for all, or their names. Any other choice need never be made, such as a request; deliveries are fair. An `Action`
-    has its fairness, its caption and its budget in its traits.
+    an action that never fires. `fair` declares those that must happen, such as a timeout, in a form of `Rule.fair`. Any
+    other choice need never be made, such as a request; deliveries are fair. An `Action` has its fairness, its caption
+    and its budget in its traits.
 
     `durable(state)` is the state with which the machine starts again after a crash: the content of its disk, and first
     values for all else. Without it the machine never crashes. A step writes if it changes this state.
@@ -118,7 +119,7 @@ class Machine:
     choices: Callable[[Any], Iterable[Any]] = no_choices
     on_choice: Callable[[Any, Any], Reaction | None] | None = None
     actions: tuple[str, ...] = ()
-    fair: bool | tuple[str, ...] = False
+    fair: Fairness = False
     durable: Callable[[Any], Any] | None = None
 
 
@@ -331,8 +332,9 @@ def _choice_rule(machine: Machine, *gates: Read) -> Rule:
             spent = (spend(action),) if isinstance(action, Action) and action.traits.budget is not None else ()
             yield Move(action, (machine.name,), (*spent, chosen))
 
-    fair = machine.fair if isinstance(machine.fair, bool) else (*machine.fair, *fair_among(machine.actions))
-    return Rule(name, (Read(machine.name), *gates), moves, machine.actions, fair or fair_among(machine.actions))
+    rule = Rule(name, (Read(machine.name), *gates), moves, machine.actions, machine.fair)
+    named = {action: rule.strength(action) for action in rule.named_fair}
+    return replace(rule, fair=machine.fair if not named and machine.fair else fair_among(machine.actions) | named)
 
 
 def _action(choice: Any) -> str:

@@ -30,6 +30,7 @@ import msgspec
 
 from checker.engine import Actor, Channel, Column, ModelError, Move, Outcome, Read, Rule, Send
 from checker.engine.contract import described, same_types
+from checker.engine.model import Strength
 from checker.kit.actions import FaultAction, has_left, spend
 
 ARROW = "->"
@@ -124,7 +125,8 @@ class Network:
     """The guarantees of a network. The default delivers each message at most once, in any order, and loses none.
 
     `ordered`: the messages of a link arrive in the order of sending. `lossy`: a message may be lost. `duplicating`: a
-    message may arrive any number of times.
+    message may arrive any number of times. `fair` is the fairness of deliveries. With "strong", a link delivers again
+    and again if it has a message to deliver again and again, even if all of them may also be lost.
 
         Network(ordered=True)                   TCP connections that do not break
         Network(lossy=True, duplicating=True)   UDP
@@ -133,6 +135,7 @@ class Network:
     ordered: bool = False
     lossy: bool = False
     duplicating: bool = False
+    fair: Strength = True
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -219,7 +222,7 @@ def channel_rule(network: Network, source: str, target: str, *gates: Read) -> Ru
             if network.lossy:
                 yield Move(LOSE, arguments, (take,))
 
-    return Rule(f"network {name}", (Read(name), *gates), moves, network.actions, fair=(DELIVER,))
+    return Rule(f"network {name}", (Read(name), *gates), moves, network.actions, {DELIVER: network.fair})
 
 
 def loss_rule(network: Network, source: str, target: str) -> Rule:

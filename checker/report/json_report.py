@@ -85,7 +85,7 @@ def _property(job: Job | None, exploration: Exploration, prop: Property) -> dict
             "loop": discovery.loop,
         },
         "liveness": None if examined is None else asdict(examined),
-        "fairness": dict(zip(("happens", "need_not_happen"), fairness(exploration, prop), strict=True))
+        "fairness": dict(zip(("happens", "strong", "need_not_happen"), fairness(exploration, prop), strict=True))
         if prop.kind is Kind.EVENTUALLY
         else None,
     }

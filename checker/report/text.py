@@ -189,15 +189,16 @@ def _limits(limits: Limits) -> str:
 
 def _fairness(exploration: Exploration) -> list[Line]:
     """What was assumed of the properties that every fair run must satisfy, once for those with the same assumption."""
-    assumed: dict[tuple[str, str], list[str]] = {}
+    assumed: dict[tuple[str, ...], list[str]] = {}
     for prop in exploration.model.liveness:
         if prop.kind is Kind.EVENTUALLY and not exploration.sampled:
-            fair, free = (", ".join(names) or "nothing" for names in fairness(exploration, prop))
-            assumed.setdefault((fair, free), []).append(prop.name)
+            assumed.setdefault(tuple(map(", ".join, fairness(exploration, prop))), []).append(prop.name)
     rows = []
-    for (fair, free), names in assumed.items():
+    for (weak, strong, free), names in assumed.items():
         whose = "" if len(assumed) == 1 else f"for {', '.join(names)}: "
-        rows += [("happens if it stays possible", whose + fair), ("need never happen", whose + free)]
+        rows.append(("happens if it stays possible", whose + (weak or "nothing")))
+        rows += [("happens if it is possible again and again", whose + strong)] if strong else []
+        rows.append(("need never happen", whose + (free or "nothing")))
     return section("fairness", rows) if rows else []
 
 

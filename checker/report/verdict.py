@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 from checker.command import ExitCode
 from checker.engine.discovery import Discovery
-from checker.engine.model import Kind, Property
+from checker.engine.model import STRONG, Kind, Property, Strength
 from checker.engine.result import Evaluations, Exploration, Liveness, Stop
 from checker.engine.values import show
 from checker.job import Job, Verdict
@@ -226,20 +226,24 @@ def _forced(examined: Liveness | None) -> str:
     return f"; it holds only if these actions must happen: {', '.join(forced)}" if forced else ""
 
 
-def fairness(exploration: Exploration, prop: Property) -> tuple[list[str], list[str]]:
-    """The actions that were assumed to happen if they stay possible, and those that need never happen.
+def fairness(exploration: Exploration, prop: Property) -> tuple[list[str], list[str], list[str]]:
+    """The actions that were assumed to happen if they stay possible, those that were if they are possible again and
+    again, and those that need never happen.
 
     An action that is fair in some rules only has the names of these rules behind it.
     """
-    fair: dict[str, list[str]] = {}
-    free: dict[str, list[str]] = {}
+    groups: dict[Strength, dict[str, list[str]]] = {True: {}, STRONG: {}, False: {}}
     for rule in exploration.model.rules:
-        declared = rule.fair if isinstance(rule.fair, tuple) else ()
-        for action in rule.actions or declared or (f"every action of {rule.name!r}",):
-            is_fair = rule.is_fair(action) and action not in prop.unfair
-            (fair if is_fair else free).setdefault(action, []).append(rule.name)
-    parts = [f"{name} ({', '.join(fair[name])})" if name in free else name for name in sorted(fair)]
-    return parts, sorted(free)
+        for action in rule.actions or rule.named_fair or (f"every action of {rule.name!r}",):
+            strength = rule.strength(action) if action not in prop.unfair else False
+            groups[strength].setdefault(action, []).append(rule.name)
+    weak, strong, free = groups.values()
+
+    def listed(fair: dict[str, list[str]], *others: dict[str, list[str]]) -> list[str]:
+        mixed = {name for other in others for name in other}
+        return [f"{name} ({', '.join(fair[name])})" if name in mixed else name for name in sorted(fair)]
+
+    return listed(weak, strong, free), listed(strong, weak, free), sorted(free)
 
 
 def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[str, ...]:

@@ -167,6 +167,8 @@ def _verified(job: Job, found: Discovery) -> Iterator[str]:
         yield f"the last state is that of step {found.loop}, whole"
     if prop.kind is Kind.EVENTUALLY:
         yield "every unit of fairness either cannot happen somewhere in the loop or does happen in it"
+        if any(rule.has_strong for rule in job.model.rules):
+            yield "every unit of strong fairness either can happen nowhere in the loop or does happen in it"
     else:
         remains = lasso.remains(job.model, prop, found.path[since].row)
         states = f"the {remains.states:,} states" if remains.whole else f"the first {remains.states:,} states of more"

@@ -2,6 +2,7 @@
 
 import zlib
 from dataclasses import replace
+from itertools import combinations
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -65,7 +66,8 @@ def random_model(seed: int, units: int, moves: int) -> Model:
     actions = [*(f"go {unit}" for unit in range(units)), "meet"]
 
     def fair_of(rule):
-        return tuple(action for action in actions if chance(seed, rule, action, "fair") % 3)
+        named = {action: chance(seed, rule, action, "fair") % 4 for action in actions}
+        return {action: "strong" if number == 1 else number > 1 for action, number in named.items()}
 
     def unfair_of(number):
         return frozenset(action for action in actions if chance(seed, number, action, "unfair") % 3 == 0)
@@ -86,7 +88,7 @@ shapes = st.tuples(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 3))
 
 def unit_of(prop, rule, move):
     """The definition of a unit of fairness: a fair action of a rule, unless the property excepts it."""
-    return (rule.name, move.action) if move.action in rule.fair and move.action not in prop.unfair else None
+    return (rule.name, move.action) if rule.fair[move.action] and move.action not in prop.unfair else None
 
 
 class Plainly:
@@ -94,6 +96,9 @@ class Plainly:
 
     def __init__(self, model: Model, prop: Property) -> None:
         self.edges = {}
+        self.strong = {
+            (rule.name, action) for rule in model.rules for action in rule.fair if rule.fair[action] == "strong"
+        }
         todo = [model.initial()]
         while todo:
             row = todo.pop()
@@ -126,21 +131,33 @@ class Plainly:
     def eventually(self) -> bool:
         """Whether no fair run begins in an open state and stays among states that are not goals.
 
-        Such a run visits a set of states infinitely often. These states lead to one another, and if a smaller set
-        admits such a run, their whole strongly connected component does too.
+        Such a run visits a set of states infinitely often. These states lead to one another. They lie among the states
+        in which no unit of some set of strong units can happen, where the run takes each other strong unit that can
+        happen; every such set of units is tried. If a smaller set of states admits such a run, their whole component
+        among these states does too.
         """
         rest = self.edges.keys() - self.goals
         reached = set().union(*(self.reach(row, rest) for row in self.open))
-        return not any(self.may_stay(self.around(row, rest)) for row in reached)
+        able = {row: {unit for unit, _ in self.edges[row]} - {None} for row in reached}
+        units = sorted(self.strong & set().union(*able.values()))
+        for count in range(len(units) + 1):
+            for never in combinations(units, count):
+                left = {row for row in reached if able[row].isdisjoint(never)}
+                if any(self.may_stay(self.around(row, left)) for row in left):
+                    return False
+        return True
 
     def around(self, row, rest):
         """Return the strongly connected component of a row within `rest`."""
         return {other for other in self.reach(row, rest) if row in self.reach(other, rest)}
 
-    def may_stay(self, states) -> bool:
+    def due(self, states):
+        """Return the units that a run which visits exactly these states again and again must take."""
         able = [{unit for unit, _ in self.edges[row]} - {None} for row in states]
-        taken = {unit for row in states for unit, after in self.edges[row] if after in states}
-        return set.intersection(*able) <= taken
+        return set.intersection(*able) | (set.union(*able) & self.strong)
+
+    def may_stay(self, states) -> bool:
+        return self.due(states) <= {unit for row in states for unit, after in self.edges[row] if after in states}
 
 
 def never_comes_to_its_goal(model: Model, found: Discovery) -> None:
@@ -168,15 +185,17 @@ def never_comes_to_its_goal(model: Model, found: Discovery) -> None:
         if (listed.action, listed.arguments) == (move.action, move.arguments)
         and tuple(graph.after(before, listed)) == after
     }
-    always = set.intersection(*({unit for unit, _ in graph.edges[row]} for row in rows[found.loop :])) - {None}
-    assert always <= taken
+    assert graph.due(rows[found.loop :]) <= taken
 
 
 def forced_actions_are_the_fewest(model, prop, forced):
     """With them the property holds, and without any of them it does not; none are named if all do not suffice."""
 
     def holds(actions):
-        rules = [replace(rule, fair=(*rule.fair, *actions)) for rule in model.rules]
+        rules = [
+            replace(rule, fair=rule.fair | {action: rule.fair[action] or True for action in actions})
+            for rule in model.rules
+        ]
         fairer = replace(prop, unfair=prop.unfair - set(actions))
         return Plainly(model.with_rules(rules), fairer).eventually()
 

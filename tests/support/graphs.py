@@ -19,12 +19,13 @@ from checker.engine import (
     plain,
     search,
 )
+from checker.engine.model import Strength
 from checker.engine.result import disagreements
 
 Edge = tuple[Hashable, str, Hashable]
 
 
-def graph(edges: Iterable[Edge], *properties: Property, start: Hashable = 0, fair: bool = True) -> Model:
+def graph(edges: Iterable[Edge], *properties: Property, start: Hashable = 0, fair: Strength = True) -> Model:
     """Return a model whose token starts at `start`. Edges are (from, action, to); each action is a rule, and `fair`."""
     edges = list(edges)
 

@@ -25,6 +25,7 @@ GOAL, PASSED, OPEN = 0, 1, 2
 NONE, FINISHED, OUTSIDE = U32(0xFFFFFFFF), U32(0x80000000), U32(0xFFFFFFFF)
 NUMBER = U32(0x7FFFFFFF)
 MOST_STATES = 0x7FFFFFF0
+WEAK, STRONG = 1, 2
 
 # -- recording -----------------------------------------------------------------------------------------------
 
@@ -152,14 +153,22 @@ def find_closed(offsets: Array, targets: Array, part: Array, place: Array, order
 
 
 @kernel
-def find_fair(offsets: Array, targets: Array, labels: Array, unit_of: Array, place: Array, order: Array, starts: Array,
-              count: Any, able: Array, able_in: Array, seen: Array, taken: Array, traps: Array) -> None:  # fmt: skip
-    """The components with a fair run: each unit that can happen in all of their states is the unit of a move inside.
+def find_fair(offsets: Array, targets: Array, labels: Array, unit_of: Array, strong: Array, place: Array, order: Array,
+              starts: Array, count: Any, able: Array, able_in: Array, seen: Array, taken: Array, traps: Array,
+              rest: Array) -> Any:  # fmt: skip
+    """The components with a fair run: each unit that can happen in all of their states, and each `strong` unit that can
+    happen in some of them, is the unit of a move inside. Returns the number of states to be judged again.
+
+    These are marked OPEN in `rest`, and all others GOAL: the states of a component that misses only strong units, and
+    in which none of these can happen.
 
     unit_of[label] is 0 for a move that need not happen. For each unit: `able` counts the states of component able_in -
     1 in which it can happen, `seen` is the last state in which it was seen, and `taken` the last component in which it
     was taken (both plus one).
     """
+    again = ZERO
+    for k in range(rest.size):
+        rest[k] = GOAL
     for c in range(count):
         own, stamp = FINISHED | U32(c), U32(c + 1)
         begin, end = U64(starts[c]), U64(starts[c + 1])
@@ -178,9 +187,24 @@ def find_fair(offsets: Array, targets: Array, labels: Array, unit_of: Array, pla
         fair, first = True, U64(order[begin])
         for at in range(offsets[first], offsets[first + ONE]):
             unit = unit_of[labels[at]]
-            if unit != 0 and U64(able[unit]) == end - begin and taken[unit] != stamp:
+            if unit != 0 and strong[unit] == 0 and U64(able[unit]) == end - begin and taken[unit] != stamp:
                 fair = False
-        traps[c] = fair
+        misses = False
+        for i in range(begin, end if fair and rest.size else begin):
+            state = U64(order[i])
+            rest[state] = OPEN
+            for at in range(offsets[state], offsets[state + ONE]):
+                unit = unit_of[labels[at]]
+                if strong[unit] != 0 and taken[unit] != stamp:
+                    rest[state] = GOAL
+                    misses = True
+        for i in range(begin, end if fair and rest.size else begin):
+            state = U64(order[i])
+            if not misses:
+                rest[state] = GOAL
+            again += ONE if rest[state] == OPEN else ZERO
+        traps[c] = fair and not misses
+    return again
 
 
 @kernel
@@ -222,8 +246,9 @@ def seek(offsets: Array, targets: Array, labels: Array, unit_of: Array, place: A
          owing: Any, seen: Array, wanted: Any, parents: Array, ways: Array, queue: Array) -> Any:  # fmt: skip
     """The next step of a walk in a component, breadth-first: (state, ordinal of a move out of it or NONE, states seen).
 
-    The target is a move to the state `wanted`, a move of an `owed` unit (`owing` is their number), or a state in which
-    one of these units cannot happen. parents[state] is NONE initially; the states seen are at the start of the queue.
+    The target is a move to the state `wanted`, a move of an `owed` unit, or a state in which a weak one of these units
+    cannot happen (owed[unit] is WEAK; `owing` is their number). parents[state] is NONE initially; the states seen are
+    at the start of the queue.
     """
     own = place[start]
     head, tail = ZERO, ONE
@@ -236,7 +261,7 @@ def seek(offsets: Array, targets: Array, labels: Array, unit_of: Array, place: A
         if owing:
             for at in range(offsets[state], offsets[state + ONE]):
                 unit = unit_of[labels[at]]
-                if owed[unit] and seen[unit] != head:
+                if owed[unit] == WEAK and seen[unit] != head:
                     seen[unit] = head
                     able += ONE
             if able < U64(owing):
@@ -245,7 +270,7 @@ def seek(offsets: Array, targets: Array, labels: Array, unit_of: Array, place: A
             other = U64(targets[at])
             if place[other] != own:
                 continue
-            if other == U64(wanted) or (owing and owed[unit_of[labels[at]]]):
+            if other == U64(wanted) or (labels.size and owed[unit_of[labels[at]]]):
                 return U32(state), U32(at - offsets[state]), tail
             if parents[other] == NONE:
                 parents[other] = state

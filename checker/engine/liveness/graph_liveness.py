@@ -106,9 +106,9 @@ def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, histo
     result.liveness[prop.name] = Liveness(
         goals=int(np.count_nonzero(part.part == kernels.GOAL)),
         open=int(np.count_nonzero(part.part == kernels.OPEN)),
-        states=len(part.examined),
+        states=int(np.count_nonzero(part.examined)),
         edges=int(np.diff(moves.offsets)[part.examined].sum()),
-        components=len(part.traps),
+        components=part.components,
         traps=int(np.count_nonzero(part.traps)),
         forced=part.forced(),
         seconds=time.monotonic() - began,
@@ -123,41 +123,68 @@ class _ExaminedGraph:
         offsets, targets, _ = moves
         states = len(offsets) - 1
         self.part = _answers_of(graph, prop, states)
-        self.place = np.where(self.part == kernels.GOAL, kernels.OUTSIDE, np.uint32(0))
-        self.order, self._starts = np.empty(states, np.uint32), np.empty(states + 1, np.uint32)
-        calls = [np.empty(states, kind) for kind in (np.uint32, np.uint32, np.uint64)]
-        count = int(kernels.components(offsets, targets, self.part, self.place, self.order, self._starts, *calls))
-        del calls
-        self.examined = self.order[: self._starts[count]]
-        self.traps, self.first_lost = np.zeros(count, np.uint8), NONE
+        self._order, self._starts = np.empty(states, np.uint32), np.empty(states + 1, np.uint32)
+        self.place, self.components = self._components_of(self.part)
+        self.first_lost = NONE
         self._tables = graph.tables
-        self.unit_of = _units(graph.tables, prop)
+        self.unit_of, self.strong = _units(graph.tables, prop)
         if prop.kind is Kind.RECOVERABLE:
-            lost = np.zeros(count, np.uint8)
+            lost, self.traps = np.zeros(self.components, np.uint8), np.zeros(self.components, np.uint8)
             self.first_lost = int(
                 kernels.find_closed(
-                    offsets, targets, self.part, self.place, self.order, self._starts, count, lost, self.traps
+                    offsets,
+                    targets,
+                    self.part,
+                    self.place,
+                    self._order,
+                    self._starts,
+                    self.components,
+                    lost,
+                    self.traps,
                 )
             )
         else:
-            self.traps = self._fair_components(self.unit_of)
+            self.traps = self._fair_components(self.place, self.components, self.unit_of, self.strong)
+        self.examined = (self.place & kernels.FINISHED != 0) & (self.place != kernels.OUTSIDE)
 
-    def _fair_components(self, unit_of: Array) -> Array:
-        """For each component whether a run in it is fair, with these units."""
-        fair = np.zeros_like(self.traps)
-        rooms = [np.zeros(int(unit_of.max(initial=0)) + 1, np.uint32) for _ in range(4)]
-        kernels.find_fair(
-            self.offsets, self.targets, self.labels, unit_of, self.place, self.order, self._starts, len(fair),
-            *rooms, fair,
-        )  # fmt: skip
-        return fair
+    def _components_of(self, part: Array) -> tuple[Array, int]:
+        """The component of each state of a part, as `place`, and their number; their states are in `_order`."""
+        place = np.where(part == kernels.GOAL, kernels.OUTSIDE, np.uint32(0))
+        calls = [np.empty(len(part), kind) for kind in (np.uint32, np.uint32, np.uint64)]
+        return place, int(
+            kernels.components(self.offsets, self.targets, part, place, self._order, self._starts, *calls)
+        )
+
+    def _fair_components(self, place: Array, count: int, unit_of: Array, strong: Array) -> Array:
+        """For each component whether a run in it is fair, with these units; `place` gets those of smaller parts."""
+        rest = np.empty(len(place) if strong.any() else 0, np.uint8)
+        inner, traps = place, np.zeros(0, np.uint8)
+        while True:
+            fair = np.zeros(count, np.uint8)
+            rooms = [np.zeros(len(strong), np.uint32) for _ in range(4)]
+            again = kernels.find_fair(
+                self.offsets, self.targets, self.labels, unit_of, strong, inner, self._order, self._starts, count,
+                *rooms, fair, rest,
+            )  # fmt: skip
+            traps = np.concatenate((traps, fair))
+            if not again:
+                return traps
+            inner, count = self._components_of(rest)
+            is_judged = rest == kernels.OPEN
+            place[is_judged] = inner[is_judged] + np.uint32(len(traps))
 
     def forced(self) -> tuple[str, ...]:
         """The actions that need never happen, by which alone the violated property would hold."""
         if self.prop.kind is not Kind.EVENTUALLY or not self.traps.any():
             return ()
         free = {label.action for label, unit in zip(self._tables.labels, self.unit_of, strict=True) if not unit} - {""}
-        return forcing(free, lambda too: not self._fair_components(_units(self._tables, self.prop, too)).any())
+
+        def holds(actions: frozenset[str]) -> bool:
+            in_trap = self.traps[np.where(self.examined, self.place & kernels.NUMBER, 0)].astype(bool) & self.examined
+            place, count = self._components_of(np.where(in_trap, kernels.OPEN, kernels.GOAL).astype(np.uint8))
+            return not self._fair_components(place, count, *_units(self._tables, self.prop, actions)).any()
+
+        return forcing(free, holds)
 
     @property
     def violated(self) -> bool:
@@ -167,6 +194,13 @@ class _ExaminedGraph:
     def units(self, state: int) -> set[int]:
         labels = self.labels[int(self.offsets[state]) : int(self.offsets[state + 1])]
         return {int(unit) for unit in self.unit_of[labels]} - {0}
+
+    def strong_units(self, state: int) -> set[int]:
+        """The strong units that can happen in some state of its component."""
+        if not self.strong.any():
+            return set()
+        states = map(int, np.flatnonzero(self.place == self.place[state]))
+        return {unit for other in states for unit in self.units(other) if self.strong[unit]}
 
     def target(self, state: int, ordinal: int) -> int:
         return int(self.targets[int(self.offsets[state]) + ordinal])
@@ -193,15 +227,18 @@ def _answers_of(graph: Graph, prop: Property, states: int) -> Array:
     return answers
 
 
-def _units(tables: Tables, prop: Property, fair_too: frozenset[str] = frozenset()) -> Array:
-    """For each label the number of its unit of fairness, 0 for none; these actions are fair as well."""
-    units = np.zeros(len(tables.labels), np.uint32)
+def _units(tables: Tables, prop: Property, fair_too: frozenset[str] = frozenset()) -> tuple[Array, Array]:
+    """For each label the number of its unit of fairness, 0 for none; these actions are fair as well. For each unit
+    whether it is strong.
+    """
+    units, strong = np.zeros(len(tables.labels), np.uint32), np.zeros(len(tables.labels), np.uint8)
     if prop.kind is Kind.EVENTUALLY:
         # The first label does not belong to a move.
         for number, label in enumerate(tables.labels[1:], 1):
             if label.action in fair_too or tables.model.unit(prop, label.rule, label.action) is not None:
                 units[number] = number
-    return units
+                strong[number] = tables.model.is_strong((label.rule, label.action))
+    return units, strong
 
 
 class _LassoSearch:
@@ -242,19 +279,23 @@ class _LassoSearch:
 
     def _around(self, entry: int) -> list[int]:
         """A closed walk that is fair: it visits each unit that is still owed in turn, and then returns."""
-        state, walk, owed = entry, list[int](), self._part.units(entry)
+        part = self._part
+        strong = part.strong_units(entry)
+        state, walk, owed = entry, list[int](), part.units(entry) | strong
         while owed:
             way, state, unit = self._next(state, owed, NONE)
             walk += way
-            owed = (owed & self._part.units(state)) - {unit}
+            owed = (owed & (part.units(state) | strong)) - {unit}
         return walk if state == entry else walk + self._next(state, set(), entry)[0]
 
     def _next(self, start: int, owed: set[int], wanted: int) -> tuple[list[int], int, int]:
         """The way to the target of `graph_kernels.seek`, the state that it leads to, and the unit of its last move."""
-        part, is_owed = self._part, np.zeros(int(self._part.unit_of.max(initial=0)) + 1, np.uint8)
-        is_owed[list(owed)] = 1
+        part, is_owed = self._part, np.zeros(len(self._part.strong), np.uint8)
+        is_owed[list(owed)] = kernels.WEAK
+        is_owed[(is_owed != 0) & (part.strong != 0)] = kernels.STRONG
         state, ordinal, count = kernels.seek(
-            part.offsets, part.targets, part.labels, part.unit_of, part.place, start, is_owed, len(owed),
+            part.offsets, part.targets, part.labels, part.unit_of, part.place, start, is_owed,
+            np.count_nonzero(is_owed == kernels.WEAK),
             np.zeros(len(is_owed), np.uint32), wanted, self._parents, self._ways, self._queue,
         )  # fmt: skip
         _, way = self._way(int(state))

@@ -87,11 +87,15 @@ def flaw(model: Model, prop: Property, path: Path, loop: int | None, since: int)
     if prop.kind is Kind.RECOVERABLE:
         return "the goal is still within reach" if remains(model, prop, path[since].row).goal else None
     starved = unfair(model, prop, path[loop:])
-    return None if starved is None else f"its loop is not fair: {starved} can always happen and never does"
+    if starved is None:
+        return None
+    often = "again and again" if model.is_strong(starved) else "always"
+    return f"its loop is not fair: {starved} can {often} happen and never does"
 
 
 def unfair(model: Model, prop: Property, loop: Path) -> Unit | None:
-    """A unit of fairness that can happen in every state of a loop, but does not happen in it; None if the loop is fair.
+    """A unit of fairness that can happen in every state of a loop, or a strong one that can happen in some state, but
+    does not happen in it; None if the loop is fair.
 
     The move of the first step of `loop` is not part of the loop, which begins after it.
     """
@@ -99,13 +103,12 @@ def unfair(model: Model, prop: Property, loop: Path) -> Unit | None:
         [(model.unit(prop, rule, move.action), move, after) for rule, move, after in by_rule(model, step.row)]
         for step in loop
     ]
-    always = {unit for unit, _, _ in units[0]}.intersection(*({unit for unit, _, _ in moves} for moves in units)) - {
-        None
-    }
+    able = [{unit for unit, _, _ in moves if unit is not None} for moves in units]
+    due = set.intersection(*able) | {unit for unit in set.union(*able) if model.is_strong(unit)}
     for moves, step in zip(units, loop[1:], strict=False):
         # Two rules may list moves with the same name and result; a run does not show which one it takes.
-        always -= {unit for unit, move, after in moves if _shown(move, after) == _shown(step.move, step.row)}
-    return min((unit for unit in always if unit is not None), default=None)
+        due -= {unit for unit, move, after in moves if _shown(move, after) == _shown(step.move, step.row)}
+    return min(due, default=None)
 
 
 def forcing(actions: Iterable[str], holds: Callable[[frozenset[str]], bool]) -> tuple[str, ...]:

@@ -3,12 +3,15 @@
 The examined part of the graph is the part that open states reach without passing a goal. It is divided into strongly
 connected components. A run that never reaches a goal eventually stays in one of them forever, so it suffices to decide
 for each component whether a run may stay: whether no move leaves it (RECOVERABLE), or whether a run in it is fair
-(EVENTUALLY). A run in a component can visit all its states and make all its moves again and again. It is fair iff each
-unit of fairness that can happen in every state is the unit of a move inside.
+(EVENTUALLY). A run in a component can visit all its states and make all its moves again and again. It is fair iff the
+moves inside include each weak unit that can happen in every state, and each strong unit that can happen in some state.
+If the moves lack only strong units, a fair run leaves the states of these units at last. These states are removed, and
+the components of the rest are judged in the same way.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from checker.engine.discovery import Discovery
@@ -44,6 +47,8 @@ def judge(result: Exploration, graph: Graph) -> None:
 class _ExaminedRows:
     def __init__(self, model: Model, prop: Property, graph: Graph) -> None:
         self.model, self.prop, self.graph = model, prop, graph
+        units = {(rule, move.action) for edges in graph.values() for rule, move, _ in edges}
+        self._strong = {unit for unit in units if model.is_strong(unit)}
         answers = {row: answer(model, prop, row) for row in graph}
         self.goals = {row for row, value in answers.items() if isinstance(value, Finding)}
         self.open = dict.fromkeys(row for row, value in answers.items() if value is None)
@@ -51,8 +56,8 @@ class _ExaminedRows:
         self.examined = [row for region in regions for row in region]
         self.components = len(regions)
         self._fair_too = frozenset[str]()
-        stays = self._is_closed if prop.kind is Kind.RECOVERABLE else self._is_fair
-        self.traps = [region for region in regions if stays(region)]
+        is_recoverable = prop.kind is Kind.RECOVERABLE
+        self.traps = [*filter(self._is_closed, regions)] if is_recoverable else self._fair_within(regions)
         self.forced = self._forced() if self.traps and prop.kind is Kind.EVENTUALLY else ()
 
     @property
@@ -63,19 +68,32 @@ class _ExaminedRows:
     def _inside(self, row: Row) -> list[Row]:
         return [after for _, _, after in self.graph[row] if after not in self.goals]
 
+    def _inside_of(self, rest: set[Row], row: Row) -> list[Row]:
+        return [after for after in self._inside(row) if after in rest]
+
     def _is_closed(self, region: Region) -> bool:
         return all(after in region for row in region for _, _, after in self.graph[row])
 
-    def _is_fair(self, region: Region) -> bool:
-        always = set.intersection(*(self._enabled(row) for row in region))
-        return always <= {
-            self._unit(rule, move) for row in region for rule, move, after in self.graph[row] if after in region
-        }
+    def _fair_within(self, regions: Iterable[Region]) -> list[Region]:
+        """The largest parts of these components with a fair run."""
+        fair, todo = list[Region](), list(regions)
+        while todo:
+            region = todo.pop(0)
+            able = {row: self._enabled(row) for row in region}
+            inside = {self._unit(rule, move) for row in region for rule, move, to in self.graph[row] if to in region}
+            if set.intersection(*able.values()) - self._strong <= inside:
+                missed = set.union(*able.values()) & self._strong - inside
+                rest = {row for row, units in able.items() if not units & missed}
+                if missed:
+                    todo += components(rest, partial(self._inside_of, rest))
+                else:
+                    fair.append(region)
+        return fair
 
     def _forced(self) -> tuple[str, ...]:
         def holds(actions: frozenset[str]) -> bool:
             self._fair_too = actions
-            return not any(map(self._is_fair, self.traps))
+            return not self._fair_within(self.traps)
 
         free = {
             move.action for edges in self.graph.values() for rule, move, _ in edges if self._unit(rule, move) is None
@@ -148,13 +166,14 @@ class _ExaminedRows:
 
     def _around(self, region: Region, entry: Row) -> list[int]:
         """A closed walk that is fair: it repeatedly goes to the nearest place that settles an owed unit, and then
-        returns.
+        returns. It owes the strong units of all rows of the region, whose moves alone settle them.
         """
-        at, walk, owed = entry, list[int](), self._enabled(entry)
+        strong = set.union(*(self._enabled(row) for row in region)) & self._strong
+        at, walk, owed = entry, list[int](), self._enabled(entry) | strong
         while owed:
             way, (*_, (at, unit)) = self._next_owed(region, at, owed)
             walk += way
-            owed = (owed & self._enabled(at)) - {unit}
+            owed = (owed & (self._enabled(at) | self._strong)) - {unit}
         inside = {row: [(n, after) for n, after in self._edges(row) if after in region] for row in region}
         return walk + shortest([at], inside.__getitem__, lambda row: row == entry)[0]
 
@@ -170,7 +189,7 @@ class _ExaminedRows:
                     yield ordinal, (after, unit if unit in owed else None)
 
         def pays(node: tuple[Row, Unit | None]) -> bool:
-            return node[1] is not None or not owed <= self._enabled(node[0])
+            return node[1] is not None or not owed - self._strong <= self._enabled(node[0])
 
         return shortest([(at, None)], edges, pays)
 

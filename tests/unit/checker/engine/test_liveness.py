@@ -1,5 +1,7 @@
 """Liveness on small models with known answers: goals that can always be reached, and goals on every fair run."""
 
+from dataclasses import replace
+
 import pytest
 
 from checker.engine import (
@@ -10,6 +12,7 @@ from checker.engine import (
     Kind,
     Liveness,
     Model,
+    ModelError,
     Move,
     Outcome,
     Property,
@@ -17,6 +20,7 @@ from checker.engine import (
     Rule,
     Send,
 )
+from checker.engine.liveness.lasso import lasso
 from tests.support.graphs import both, eventually, graph, places, recoverable
 
 # -- recoverable ---------------------------------------------------------------------------------------------
@@ -110,6 +114,58 @@ def test_a_rule_may_declare_some_of_its_actions():
     token = Actor("at", ("at",), lambda _, to: Outcome((to,)))
     model = Model("token", (Column("at", 0),), (token,), (rule,), (eventually(2),))
     assert places(both(model), "There")[0][:2] == [0, 1]
+
+
+# -- strong fairness: SF of TLA+ (Lamport, "Specifying Systems", section 8.4) --------------------------------
+
+
+def test_what_can_happen_again_and_again_happens_if_it_is_strong():
+    edges = [(0, "round", 1), (1, "round", 0), (1, "out", 2)]
+    found = both(graph(edges, eventually(2), fair="strong"))
+    assert found.found == {}
+    assert found.liveness["There"] == Liveness(goals=1, open=2, states=2, edges=3, components=1, traps=0)
+
+
+def test_a_strong_unit_is_no_duty_of_a_run_that_leaves_for_where_it_cannot_happen():
+    """`out` is possible in 1 alone, and the run may stay in the loop of 0 and 3, a part of the component."""
+    edges = [(0, "on", 1), (1, "on", 0), (1, "out", 2), (0, "round", 3), (3, "round", 0)]
+    fair = {"out": "strong"}
+    model = graph(edges, eventually(2))
+    found = both(model.with_rules([replace(rule, fair=fair if rule.name == "out" else False) for rule in model.rules]))
+    assert places(found, "There") == ([0], 0, 0)
+    found = both(model.with_rules([replace(rule, fair=fair if rule.name == "out" else True) for rule in model.rules]))
+    assert places(found, "There") == ([0, 3, 0], 0, 0)
+    assert found.liveness["There"].components == 1
+
+
+def test_a_loop_takes_every_strong_unit_that_is_possible_in_one_of_its_states():
+    edges = [(0, "a", 1), (1, "a", 0), (1, "b", 2), (2, "a", 0), (2, "c", 2)]
+    found = both(graph(edges, eventually(9), fair="strong")).found["There"]
+    assert {step.move.action for step in found.path[found.loop + 1 :]} == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(("strength", "starves"), [(True, True), ("strong", False)])
+def test_a_lock_by_test_and_set_starves_a_process_unless_its_attempt_is_strongly_fair(strength, starves):
+    """Two processes, each outside ("n"), trying ("t") or inside ("c"); one enters if the other is not inside."""
+
+    def rule(me, other):
+        def moves(own, theirs):
+            after = {"n": "t", "t": None if theirs == "c" else "c", "c": "n"}[own]
+            return [Move({"n": "try", "t": "set", "c": "leave"}[own], (), (Send(me, after),))] if after else []
+
+        return Rule(me, (Read(me), Read(other)), moves, fair={"try": True, "set": strength, "leave": True})
+
+    actors = tuple(Actor(name, (name,), lambda _, to: Outcome((to,))) for name in "ab")
+    inside = Property("Inside", (Read("a"),), lambda own: Finding("inside") if own == "c" else None, Kind.EVENTUALLY)
+    columns = (Column("a", "n"), Column("b", "n"))
+    found = both(Model("test and set", columns, actors, (rule("a", "b"), rule("b", "a")), (inside,)))
+    assert ("Inside" in found.found) is starves
+
+
+def test_the_run_of_a_finding_is_refused_if_it_misses_a_strong_unit():
+    edges = [(0, "round", 1), (1, "round", 0), (1, "out", 2)]
+    with pytest.raises(ModelError, match=r"'out'.* can again and again happen"):
+        lasso(graph(edges, eventually(2), fair="strong"), eventually(2), [], [0, 0], 0)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from checker.engine import Finding, Kind, Model, ModelError, Property, Read, plain, search
+from checker.engine.model import Strength
 from checker.engine.result import disagreements
 from checker.job import Job
 from checker.kit import Machine, Network, Reaction, network_model
@@ -68,11 +69,41 @@ def test_a_choice_that_is_declared_fair_is_made(fair: bool | tuple[str, ...]) ->
     assert "  happens if it stays possible  crash, deliver" in lines
 
 
-@pytest.mark.parametrize("fair", ["crash", ("crush",)], ids=["a string", "a misspelt action"])
+@pytest.mark.parametrize("fair", [True, "strong"])
+def test_on_a_lossy_link_a_message_that_is_sent_again_and_again_arrives_if_deliveries_are_strong(
+    fair: Strength,
+) -> None:
+    """The fair-loss link of Cachin, Guerraoui and Rodrigues, "Reliable and Secure Distributed Programming", 2.4.2."""
+    sender = Machine(
+        "a", Reaction("sends"), choices=lambda _: ["send"], on_choice=lambda state, _: Reaction(state, (("b", "x"),)),
+        actions=("send",), fair=True,
+    )  # fmt: skip
+    receiver = Machine("b", Reaction("waits"), lambda *_: Reaction("has it"))
+
+    def has_it(state: str) -> Finding | None:
+        return Finding("it has") if state == "has it" else None
+
+    goal = Property("Arrives", (Read("b"),), has_it, Kind.EVENTUALLY)
+    network = Network(lossy=True, duplicating=True, fair=fair)
+    model = network_model("resend", [sender, receiver], network, links=[("a", "b")], properties=[goal])
+    result = search.explore(model)
+    assert disagreements(plain.explore(model), result) == []
+    assert ("Arrives" in result.found) is (fair is True)
+    job = Job("model", model, DefaultPresenter(model), {})
+    lines = report_lines(job, result, judge(job, result))
+    assert ("  happens if it is possible again and again  deliver" in lines) is (fair == "strong")
+
+
+@pytest.mark.parametrize("fair", ["crash", ("crush",), {"crush": True}], ids=["a string", "misspelt", "also misspelt"])
 def test_a_wrong_declaration_is_an_error(fair: object) -> None:
     """A string would declare each action whose name is a part of it."""
     with pytest.raises(ModelError, match="the rule 'choices of primary' declares"):
         standby(fair)  # type: ignore[arg-type]
+
+
+def test_an_unknown_strength_is_an_error() -> None:
+    with pytest.raises(ModelError, match="the fairness 'often' of 'crash'; write True, False or 'strong'"):
+        standby(fair={"crash": "often"})  # type: ignore[dict-item, arg-type]
 
 
 def test_an_unfair_action_that_the_model_does_not_have_is_an_error() -> None:
