@@ -215,7 +215,9 @@ def step(model: Model, actor: Actor, values: tuple[Any, ...], operation: Any) ->
 
 
 def moves(model: Model, rule: Rule, *arguments: Any) -> tuple[Move, ...]:
-    """The moves that a rule lists. Raises ModelError for an exception, or for anything but moves."""
+    """The moves that a rule lists, each with the operations that end every move. Raises ModelError for an exception, or
+    for anything but moves.
+    """
     source = f"the rule {rule.name!r}"
     right = "return a list of moves, each Move(action, arguments, sends)"
     items = listed(source, rule.moves, *arguments, right=f"{right}; one move is [Move(...)]")
@@ -227,7 +229,8 @@ def moves(model: Model, rule: Rule, *arguments: Any) -> tuple[Move, ...]:
             raise wrong(source, move, shape, rule.moves, "lists")
         rule.check(move)
         _check_sends(model, source, move.sends, rule.moves)
-    return items
+    closing = model.closing
+    return tuple(move._replace(sends=(*move.sends, *closing)) for move in items) if closing else items
 
 
 def check(prop: Property, arguments: tuple[Any, ...]) -> Finding | Trivial | None:

@@ -323,9 +323,19 @@ class Property:
     meaning: str = ""
     unfair: frozenset[str] = frozenset()
 
-    def installed(self, model: Model) -> tuple[tuple[Column, ...], tuple[Actor, ...]]:
-        """The columns and actors of a model with this property; a property of steps changes them (`steps`)."""
-        return model.columns, model.actors
+    def installed(self, model: Model) -> Installed:
+        """The columns and actors of a model with this property, and the operations that end each of its moves; a
+        property of steps changes them (`steps`).
+        """
+        return Installed(model.columns, model.actors, model.closing)
+
+
+class Installed(NamedTuple):
+    """The parts of a model that its properties change."""
+
+    columns: tuple[Column, ...]
+    actors: tuple[Actor, ...]
+    closing: tuple[Send, ...]
 
 
 NO_EXCEPTION = Property(
@@ -351,16 +361,19 @@ class Model:
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
     rule_index: dict[str, int] = field(init=False, repr=False, compare=False)
+    closing: tuple[Send, ...] = field(init=False, repr=False, compare=False)
+    """The operations that end each move, after its own; properties install them."""
     known: dict[int | str, dict[Any, Any]] = field(init=False, repr=False, compare=False)
     """The first of equal values, for the place of each column, and of equal operations, for the name of each actor."""
     _given: tuple[tuple[Column, ...], tuple[Actor, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_given", (self.columns, self.actors))
+        object.__setattr__(self, "closing", ())
         for prop in self.properties:
-            columns, actors = prop.installed(self)
-            object.__setattr__(self, "columns", columns)
-            object.__setattr__(self, "actors", actors)
+            installed = prop.installed(self)
+            for part, value in installed._asdict().items():
+                object.__setattr__(self, part, value)
         object.__setattr__(self, "index", _numbered("column", [c.name for c in self.columns]))
         for column in self.columns:
             _check_channel(column, self.index)

@@ -33,6 +33,7 @@ from checker.engine.model import (
     Actor,
     Column,
     Finding,
+    Installed,
     Model,
     ModelError,
     Outcome,
@@ -75,14 +76,18 @@ class StepProperty(Property):
         cls, name: str, actors: tuple[str, ...], judge: Judge, *, meaning: str = "", demands: tuple[Read, ...] = ()
     ) -> StepProperty:
         """A property that `judge` decides for each operation that one of these actors carries out."""
-        return cls(name, (Read(STEPS),), _FindingOf(name), meaning=meaning, actors=actors, judge=judge, demands=demands)
+        return cls(name, (Read(STEPS),), FindingOf(name), meaning=meaning, actors=actors, judge=judge, demands=demands)
 
-    def installed(self, model: Model) -> tuple[tuple[Column, ...], tuple[Actor, ...]]:
-        """The columns and actors of a model that judges this property.
+    def installed(self, model: Model) -> Installed:
+        """The parts of a model that judges this property.
 
         Raises ModelError for an unknown actor, and for a model with a column or an actor that is named like `STEPS`.
         """
-        names = {actor.name for actor in model.actors}
+        return self.judging(model.name, Installed(model.columns, model.actors, model.closing))
+
+    def judging(self, model: str, parts: Installed) -> Installed:
+        """The parts of a model of this name that judges this property. Raises ModelError as `installed`."""
+        names = {actor.name for actor in parts.actors}
         if not self.actors:
             raise ModelError(f"the property {self.name!r} is about the steps of no actor; name one or more")
         for name in self.actors:
@@ -90,13 +95,13 @@ class StepProperty(Property):
                 raise ModelError(
                     f"the property {self.name!r} is about the steps of {name!r}, and no actor has that name"
                 )
-        columns, actors = model.columns, tuple(self._judged(actor) for actor in model.actors)
+        columns, actors = parts.columns, tuple(self._judged(actor) for actor in parts.actors)
         if any(actor.step is _noted for actor in actors):
-            return columns, actors
+            return parts._replace(actors=actors)
         if STEPS in names or STEPS in {column.name for column in columns}:
-            why = f"{self.name!r} keeps findings in {STEPS!r}, and the model {model.name!r} has a part of that name"
+            why = f"{self.name!r} keeps findings in {STEPS!r}, and the model {model!r} has a part of that name"
             raise ModelError(f"the property {why}; rename that part")
-        return (*columns, Column(STEPS, ())), (*actors, Actor(STEPS, (STEPS,), _noted))
+        return Installed((*columns, Column(STEPS, ())), (*actors, Actor(STEPS, (STEPS,), _noted)), parts.closing)
 
     def _judged(self, actor: Actor) -> Actor:
         if actor.name not in self.actors:
@@ -107,13 +112,14 @@ class StepProperty(Property):
         return replace(actor, step=_JudgedStep(actor.name, inner, (*rest, self)))
 
 
-class _FindingOf:
+class FindingOf:
     """The check of a step property in a state: its finding in the run so far."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __call__(self, findings: Findings) -> Finding | None:
+        """The finding, if there is one."""
         return dict(findings).get(self.name)
 
 
@@ -139,11 +145,14 @@ class _JudgedStep:
 
 
 def _noted(values: tuple[Any, ...], found: tuple[str, Finding]) -> Outcome:
-    """Keep the first finding of each property."""
-    findings: Findings = values[0]
-    if found[0] in dict(findings):
-        return Outcome(values)
-    return Outcome((tuple(sorted((*findings, found), key=lambda each: each[0])),))
+    return Outcome((with_finding(values[0], *found),))
+
+
+def with_finding(findings: Findings, name: str, finding: Finding) -> Findings:
+    """The findings of a run, after one more of the property of this name; the first of each name is kept."""
+    if name in dict(findings):
+        return findings
+    return tuple(sorted((*findings, (name, finding)), key=lambda pair: pair[0]))
 
 
 def step_properties(properties: Iterable[Property]) -> tuple[StepProperty, ...]:

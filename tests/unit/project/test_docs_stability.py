@@ -22,7 +22,7 @@ from tests.support.isolation import rewrites
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference-stability.md"
 BLOCK = re.compile(r"(?<=```text\n)checker\.engine\.model\n.*?(?=```)", re.DOTALL)
-OF_TYPES = {"Projection", "Unit", "Trivial"}
+OF_TYPES = {"Installed", "Projection", "Unit", "Trivial"}
 """The names of types in annotations of `checker.engine.model`, which `checker.engine` does not repeat."""
 
 
