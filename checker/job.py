@@ -63,7 +63,7 @@ class Presenter(Protocol):
         """The elements of a picture of the step, in order; message numbers are left None."""
 
 
-class Refinement(Protocol):
+class FinerGrain(Protocol):
     """The way to show findings of a coarse job at a finer grain."""
 
     def job(self) -> Job:
@@ -109,5 +109,5 @@ class Job:
     bounds: tuple[str, ...] = ()
     actions: frozenset[str] = frozenset()
     allowed_silent: frozenset[str] = frozenset()
-    refinement: Refinement | None = None
+    refinement: FinerGrain | None = None
     like: Likeness | None = None
