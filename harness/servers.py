@@ -20,8 +20,11 @@ from harness.session import Session
 from spec.quorum import Sid
 from spec.text import required_integer
 
-CREATE, EXISTS, SYNC = 1, 3, 9
+CREATE, EXISTS, GET_DATA, SYNC, RECONFIG = 1, 3, 4, 9, 16
 """Opcodes of requests."""
+ANY_VERSION = -1
+SKIP_ACL = "-Dzookeeper.skipACL=yes"
+"""The option of a server at which every client may call `reconfig`."""
 WORLD = [(31, "world", "anyone")]
 """The open ACL."""
 SERVE_SECONDS = 60.0

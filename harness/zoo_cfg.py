@@ -48,7 +48,8 @@ def members(sids: tuple[int, ...], observers: frozenset[int] = frozenset()) -> t
 class View:
     """The content of a `zoo.cfg`: the members, the times (a tick in milliseconds, limits in ticks), further keys.
 
-    With `standalone` no `server.N` line is written, and the server runs without Zab.
+    With `standalone` no `server.N` line is written, and the server runs without Zab. With a `version` the members are
+    in a dynamic file, and `reconfig` may change them.
     """
 
     members: tuple[Member, ...]
@@ -57,6 +58,17 @@ class View:
     sync_limit: int = 10
     extra: Mapping[str, str] = field(default_factory=dict)
     standalone: bool = False
+    version: int = 0
+
+    @property
+    def dynamic_name(self) -> str:
+        """The name of the dynamic file. Source: `QuorumPeerConfig.getVersionFromFilename`."""
+        return f"zoo.cfg.dynamic.{self.version:x}"
+
+    @property
+    def config(self) -> str:
+        """The configuration as servers send it. Source: `QuorumMaj.toString`."""
+        return "\n".join(member.line for member in self.members) + f"\nversion={self.version:x}"
 
     def text(self, member: Member, data: Path) -> str:
         """The text of the file for one member."""
@@ -73,21 +85,26 @@ class View:
         }
         if not self.standalone:
             keys["standaloneEnabled"] = "false"
+        if self.version:
+            keys |= {"reconfigEnabled": "true", "dynamicConfigFile": data.parent / self.dynamic_name}
         lines = [f"{key}={value}" for key, value in (keys | dict(self.extra)).items()]
-        if member.observer:
+        if member.observer and not self.version:
             lines.append("peerType=observer")
-        if not self.standalone:
+        if not self.standalone and not self.version:
             lines += [peer.line for peer in self.members]
         return "\n".join(lines) + "\n"
 
 
 def write_zoo_cfg(view: View, member: Member, directory: Path) -> Path:
-    """Write `zoo.cfg` and `data/myid` into a server's directory; return the path of `zoo.cfg`."""
+    """Write `zoo.cfg`, the dynamic file, and `data/myid` into a server's directory; return the path of `zoo.cfg`."""
     data = directory / "data"
     data.mkdir(parents=True, exist_ok=True)
     (data / "myid").write_text(f"{member.sid}\n", encoding="ascii")
     file = directory / "zoo.cfg"
     file.write_text(view.text(member, data), encoding="utf-8")
+    if view.version:
+        lines = "".join(f"{peer.line}\n" for peer in view.members)
+        (directory / view.dynamic_name).write_text(lines, encoding="utf-8")
     return file
 
 

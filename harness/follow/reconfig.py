@@ -26,14 +26,12 @@ from checker.rollout.reconfig.commands import MembershipCommand
 from harness.follow.follower import SERVE_SECONDS, EnsembleFollower, FollowOptions, StallError
 from harness.follow.servers import FollowedServers, Loopback
 from harness.processes import ServerError, free_ports, wait_until
+from harness.servers import ANY_VERSION, GET_DATA, RECONFIG, SKIP_ACL
 from harness.session import DisconnectedError
 from harness.zoo_cfg import observers_of, version_of, voters_of
 from spec.quorum import Sid, View
+from spec.tree.paths import CONFIG
 
-GET_DATA, RECONFIG = 4, 16
-CONFIG = "/zookeeper/config"
-SKIP_ACL = "-Dzookeeper.skipACL=yes"
-ANY_VERSION = -1
 SERVING = frozenset({"leader", "follower", "observer"})
 
 

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from msgspec.structs import replace
+
 from checker.engine import Move
 from checker.engine.model import Row
 from checker.models.ensemble.actions import Budgets, ServerAction
 from checker.models.ensemble.build import ensemble
-from checker.models.ensemble.setup import File, Grain, Member, Prologue, Setup, Software
+from checker.models.ensemble.setup import File, Grain, Member, PlannedReconfig, Prologue, Setup, Software
 from harness.processes import POLL_SECONDS, ServerError
 from harness.twin.candidates import (
     GATES,
@@ -32,7 +34,7 @@ from harness.twin.candidates import (
 from harness.twin.coverage import Coverage
 from harness.twin.subject import SECONDS, Subject
 from spec.durable import Durable
-from spec.quorum import Sid, View, majority_view
+from spec.quorum import MembershipChange, Sid, View, majority_view
 from spec.txn import Txn, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab.packets import name_of
@@ -41,6 +43,8 @@ from spec.zab.state import Append, Leader, Learner, ZabRules
 FIRST_DISK = Durable(1, 1, 0, (Txn(make_zxid(1) + 1, format_zxid(make_zxid(1) + 1)),))
 """The disk of a server at the beginning, unless it is new: one epoch, with one transaction."""
 MANY = 1 << 20
+CHANGES = 8
+"""How often a role changes to another one and back in one episode, at most."""
 WRITES = 40
 """The writes of clients in one episode."""
 SYNCS = 10
@@ -48,10 +52,28 @@ SYNCS = 10
 
 @dataclass(frozen=True)
 class Cast:
-    """The servers of an episode; if `is_new`, the one under test begins with an empty disk."""
+    """The servers of an episode; if `is_new`, the one under test begins with an empty disk.
+
+    `changing` is a server whose role `reconfig` changes, from voter to observer and back.
+    """
 
     view: View
     is_new: bool = False
+    changing: Sid | None = None
+
+    @property
+    def file(self) -> File:
+        """The file of every server. Its version makes `reconfig` possible."""
+        return File("zoo.cfg", self.view if self.changing is None else replace(self.view, version=make_zxid(1)))
+
+    @property
+    def plan(self) -> tuple[PlannedReconfig, ...]:
+        """The changes of the role, one after the other."""
+        if self.changing is None:
+            return ()
+        one = frozenset({self.changing})
+        voting, observing = PlannedReconfig(MembershipChange(one)), PlannedReconfig(MembershipChange(observers=one))
+        return ((observing, voting) if self.view.is_voter(self.changing) else (voting, observing)) * CHANGES
 
 
 def casts(sid: Sid, count: int) -> tuple[Cast, ...]:
@@ -63,7 +85,8 @@ def casts(sid: Sid, count: int) -> tuple[Cast, ...]:
     voting, observing = majority_view(plain), majority_view(plain - {sid} | {added}, {sid})
     beside = majority_view(plain, {added})
     new = Cast(voting, is_new=True), Cast(observing, is_new=True)
-    return (Cast(voting), Cast(voting), Cast(beside), Cast(observing), *new)
+    reconfigured = Cast(beside, changing=added), Cast(observing, changing=added)
+    return (Cast(voting), Cast(voting), Cast(beside), Cast(observing), *new, *reconfigured)
 
 
 def build(sid: Sid, cast: Cast, defects: frozenset[Variant] = frozenset(), *, is_node: bool = False) -> Ensemble:
@@ -71,18 +94,18 @@ def build(sid: Sid, cast: Cast, defects: frozenset[Variant] = frozenset(), *, is
 
     The rules are those of real servers, or of the node.
     """
-    view = cast.view
     disk = Durable() if cast.is_new else FIRST_DISK
-    file, tested = File("zoo.cfg", view), Software("tested", defects)
+    file, tested = cast.file, Software("tested", defects)
     members = tuple(
         Member(member, file, FIRST_DISK) if member != sid else Member(member, file, disk, software=tested)
-        for member in sorted(view.members)
+        for member in sorted(cast.view.members)
     )
     budgets = Budgets(crashes=MANY, restarts=MANY, disconnects=MANY, elections=MANY, writes=WRITES, syncs=SYNCS)
     setup = Setup(
         members,
         Grain.ORACLE,
         (Prologue((), settle=False),),
+        cast.plan,
         budgets=budgets,
         zab=ZabRules(
             asynchronous_disk=True, asynchronous_commits=True, hold_commits=is_node, observers_log_first=is_node
@@ -108,6 +131,8 @@ class Misfit:
     outlooks: tuple[Outlook, ...]
 
 
+RECONFIG = "reconfig"
+"""The kind of each change of a role; the model has a move of its own for each step of its plan."""
 BASE = {
     ServerAction.CLIENT_WRITE: 3.0,
     ServerAction.CLIENT_SYNC: 0.5,
@@ -117,8 +142,9 @@ BASE = {
     RELEASE: 1.0,
     HOLD_READER: 4.0,
     RELEASE_READER: 1.0,
+    RECONFIG: 4.0,
 }
-OF_CLIENTS = (ServerAction.CLIENT_WRITE, ServerAction.CLIENT_SYNC)
+OF_CLIENTS = (ServerAction.CLIENT_WRITE, ServerAction.CLIENT_SYNC, RECONFIG)
 USUAL = 8.0
 SLOWER = 4.0
 FARTHER = 2.0
@@ -246,7 +272,7 @@ class Episode:
         return (*waits, bool(part.outstanding), tuple(sorted(acks)), len(part.handlers))
 
     def _weight(self, move: Move) -> float:
-        base = BASE.get(move.action, USUAL)
+        base = BASE.get(self._kind(move), USUAL)
         if move.action == ServerAction.CRASH and move.arguments[0] == self.ensemble.sid:
             base /= SLOWER  # a start takes a second
         if self.ensemble.sid not in move.arguments:
@@ -256,7 +282,7 @@ class Episode:
     def _bias(self, move: Move) -> float:
         """The factor of this episode for an action at a server, drawn when it is first possible."""
         sids = [argument for argument in move.arguments[:2] if isinstance(argument, int)]
-        subject = (str(move.action), *sids)
+        subject = (self._kind(move), *sids)
         if subject not in self._biases:
             self._biases[subject] = self.choice.choice(BIASES)
         return self._biases[subject]
@@ -294,7 +320,7 @@ class Episode:
                 self.ensemble.server(row, move.arguments[0]).zab, Learner
             ):
                 continue  # a leader's answer is no packet
-            if clients or move.action not in OF_CLIENTS or move.arguments[0] != sid:
+            if clients or self._kind(move) not in OF_CLIENTS or move.arguments[0] != sid:
                 yield move
         server = self.ensemble.server(row)
         if server.zab is not None and any(isinstance(item, Append) for item in server.zab.queue):
@@ -318,4 +344,8 @@ class Episode:
                 role = "leads" if leader == sid else "follows" if sid in members else "other"
                 return (move.action, role, self.phase)
         own = sid in move.arguments
-        return (move.action, "tested" if own else "other", self.phase)
+        return (self._kind(move), "tested" if own else "other", self.phase)
+
+    def _kind(self, move: Move) -> str:
+        """The action of a move, with one name for all changes of a role."""
+        return RECONFIG if move.action in self.ensemble.setup.planned else str(move.action)

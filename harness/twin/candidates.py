@@ -39,8 +39,10 @@ from spec.zab.leader_sync import History, history_of
 from spec.zab.packets import (
     AckEpoch,
     Commit,
+    CommitAndActivate,
     Diff,
     FollowerInfo,
+    InformAndActivate,
     LeaderInfo,
     NewLeader,
     Proposal,
@@ -413,7 +415,9 @@ def agree(model: QuorumPacket | None, seen: QuorumPacket | None) -> bool:
     if model is None or seen is None or type(model) is not type(seen):
         return model is seen is None
     match model:
-        case AckEpoch() | FollowerInfo() | LeaderInfo() | Proposal() | QuorumRequest():
+        case AckEpoch() | FollowerInfo() | LeaderInfo() | NewLeader() | Proposal() | QuorumRequest():
+            return model == seen
+        case CommitAndActivate() | InformAndActivate():
             return model == seen
     return wire_form(model) == wire_form(seen)
 

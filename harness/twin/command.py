@@ -105,7 +105,9 @@ class SavedRun:
 def _servers(cast: Cast) -> str:
     """The servers of a cast, in one line of a saved run."""
     voters, observers = (" ".join(map(str, sorted(sids))) for sids in (cast.view.voters, cast.view.observers))
-    return f"voters {voters}, observers {observers or 'none'}, disk {'empty' if cast.is_new else 'with a transaction'}"
+    disk = "empty" if cast.is_new else "with a transaction"
+    changing = "" if cast.changing is None else f", reconfig changes {cast.changing}"
+    return f"voters {voters}, observers {observers or 'none'}, disk {disk}{changing}"
 
 
 def _assumptions(defects: Iterable[Variant]) -> str:

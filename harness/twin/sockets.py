@@ -62,7 +62,6 @@ class PeerSockets:
 
     def __init__(self, tested: Member, peers: tuple[Member, ...]) -> None:
         self._tested = tested
-        self.config = ""  # the configuration in the notifications of peers
         self._peers = {peer.sid: peer for peer in peers}
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
@@ -108,8 +107,11 @@ class PeerSockets:
 
     # --- elections
 
-    def notify(self, sid: Sid, notification: Notification) -> None:
-        """Send a notification of a peer, as soon as there is a connection. Raises ServerError without one."""
+    def notify(self, sid: Sid, notification: Notification, config: str) -> None:
+        """Send a notification of a peer, with a configuration, as soon as there is a connection.
+
+        Raises ServerError without one.
+        """
         deadline = time.monotonic() + CONNECT_SECONDS
         while sid not in self._elections or self._elections[sid].opening is not None:
             if time.monotonic() > deadline:
@@ -118,7 +120,19 @@ class PeerSockets:
             if sid > self._tested.sid and sid not in self._elections:
                 self._call_back(sid)  # the server under test may not try again for a long time
         with contextlib.suppress(OSError):
-            self._elections[sid].socket.sendall(encode_notification(notification, self.config))
+            self._elections[sid].socket.sendall(encode_notification(notification, config))
+
+    def forget_election(self) -> None:
+        """Wait until the server under test has ended its election object, with all of its connections.
+
+        Raises ServerError if it does not. Source: `FastLeaderElection.shutdown`.
+        """
+        old, deadline = list(self._elections.items()), time.monotonic() + CONNECT_SECONDS
+        while any(self._elections.get(sid) is wire for sid, wire in old):
+            if time.monotonic() > deadline:
+                raise ServerError(f"server {self._tested.sid} does not begin its election again")
+            self.pump(0.01)
+        self.looking = None
 
     def _election_opened(self, sid: Sid, accepted: socket.socket) -> None:
         self._install(sid, ElectionWire(accepted, OpeningDecoder()))

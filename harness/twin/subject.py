@@ -18,18 +18,19 @@ from typing import Protocol
 from checker.engine import Move
 from checker.engine.model import Row
 from checker.models.ensemble.actions import ServerAction
+from checker.models.ensemble.setup import PlannedReconfig
 from harness import node, real
-from harness.processes import POLL_SECONDS, Process, ServerError, srvr
+from harness.processes import LOOPBACK, POLL_SECONDS, Process, ServerError, srvr
 from harness.reproduce.disks import logged_zxids, path_of, read_accepted_epoch, read_current_epoch, write_disk
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
 from harness.reproduce.lab import SESSION_MILLISECONDS
-from harness.servers import CREATE, SYNC, WORLD
+from harness.servers import ANY_VERSION, CREATE, RECONFIG, SKIP_ACL, SYNC, WORLD
 from harness.session import Session
 from harness.twin.candidates import (
+    GATES,
     HOLD,
     HOLD_READER,
     RELEASE,
-    RELEASE_READER,
     DiskState,
     Emission,
     Ensemble,
@@ -42,12 +43,13 @@ from harness.twin.candidates import (
 )
 from harness.twin.sockets import PeerSockets
 from harness.twin.wires import Wire
-from harness.zoo_cfg import Member, View, members, write_zoo_cfg
+from harness.zoo_cfg import Member, members, write_zoo_cfg
+from harness.zoo_cfg import View as Files
 from refimpl.wire import quorum as wire_quorum
 from refimpl.wire.packet import PacketType
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
-from spec.quorum import Sid
+from spec.quorum import MembershipChange, Sid, View, same_members
 from spec.text import required_integer
 from spec.zab.packets import QuorumPing
 from spec.zab.state import Leader, Learner, Stage
@@ -56,6 +58,8 @@ SECONDS = 20.0
 """The longest wait for an expected observation."""
 REST_SECONDS = 0.3
 """The time without anything new after which a server is at rest, also where an event has no answer."""
+ANSWER_SECONDS = 2.0
+"""The time after which the peers answer again a server that still looks; it repeats its vote five times a second."""
 NODE = "node"
 TICK_MILLISECONDS = 100
 LIMIT_TICKS = 200_000
@@ -71,6 +75,7 @@ OPTIONS = (
     "-Dzookeeper.globalOutstandingLimit=100000",
     "-Dzookeeper.preAllocSize=64",
     "-Dzookeeper.admin.enableServer=false",
+    SKIP_ACL,
 )
 KEYS = {"localSessionsEnabled": "true", "maxSessionTimeout": str(SESSION_MILLISECONDS)}
 ANSWERS = frozenset({PacketType.PING, PacketType.REVALIDATE})
@@ -134,8 +139,9 @@ class RealServer:
         self._quiet = False  # whether it may not have handled the last event yet
         self._caused = 0.0  # the time of the last event at this server
         self._decided = 0  # the round of the last election of this process that ended
+        self._answers: tuple[tuple[Sid, Notification], ...] = ()  # those of the peers that have decided in that round
+        self._answered_at = 0.0
         self._row: Row = ()
-        self._voters: frozenset[Sid] = frozenset()
         self._gone: set[Sid] = set()  # peers that have closed their side, with packets in flight
 
     @property
@@ -153,8 +159,12 @@ class RealServer:
             data.rmdir()
         write_disk(self._home / "data", ensemble.server(ensemble.model.initial()).durable)
         self._ensemble = ensemble
-        self._sockets.config = self._configure()
-        self._wire = Wire(self._sockets.config, local_sessions=self.has_clients)
+        self._view = ensemble.setup.files[0].view
+        for file in self._home.glob("zoo.cfg*"):
+            file.unlink()
+        written = self._files(self._view)
+        write_zoo_cfg(written, next(member for member in written.members if member.sid == self.sid), self._home)
+        self._wire = Wire(self._view, lambda view: self._files(view).config, local_sessions=self.has_clients)
         self._gate.close()
         self._start()
         deadline = time.monotonic() + SECONDS
@@ -166,14 +176,10 @@ class RealServer:
     def _is_own(self, move: Move) -> bool:
         return self.sid in move.arguments or (move.action == ServerAction.ELECT and self.sid in move.arguments[1])
 
-    def _configure(self) -> str:
-        """Write the file of the server under test; return the configuration as a text."""
-        view = self._ensemble.setup.files[0].view
+    def _files(self, view: View) -> Files:
+        """The content of the files of the server under test with this view."""
         parts = tuple(replace(self._members[sid], observer=sid in view.observers) for sid in sorted(view.members))
-        self._voters = view.voters
-        written = View(parts, TICK_MILLISECONDS, LIMIT_TICKS, LIMIT_TICKS, KEYS)
-        write_zoo_cfg(written, next(member for member in parts if member.sid == self.sid), self._home)
-        return "\n".join(member.line for member in parts) + "\nversion=0"
+        return Files(parts, TICK_MILLISECONDS, LIMIT_TICKS, LIMIT_TICKS, KEYS, version=view.version)
 
     def shut_down(self) -> None:
         """End the process and close all sockets."""
@@ -190,6 +196,8 @@ class RealServer:
         """Make an event happen."""
         self._seen, self._row = _Seen(), after
         self._quiet = False
+        if move.action != ServerAction.LEARN:
+            self._note_view(after)
         before, self._caused = self._caused, time.monotonic() if self._is_own(move) else self._caused
         arguments = move.arguments
         match move.action:
@@ -212,17 +220,30 @@ class RealServer:
                 self._kill()
             case ServerAction.RESTART if arguments[0] == self.sid:
                 self._start()
+            case ServerAction.LEARN if arguments[0] == self.sid:
+                self._tell(arguments[1], after)
             case ServerAction.ELECT if self.sid in arguments[1]:
                 self._elect(arguments[0], move.sends[0].operation.vote)
-            case str() if move.action == HOLD:
-                self._session()  # a new session would wait for the thread
-                self._threads.hold(ServerThread.COMMIT)
-            case str() if move.action == HOLD_READER:
-                self._threads.linger(ServerThread.PEER)
-            case str() if move.action == RELEASE_READER:
-                self._threads.release(ServerThread.PEER)
-            case str() if move.action == RELEASE:
-                self._threads.release(ServerThread.COMMIT)
+            case str() if move.action in GATES:
+                self._move_thread(move.action)
+        planned = self._ensemble.setup.planned.get(move.action)
+        if isinstance(planned, PlannedReconfig) and arguments[0] == self.sid:
+            self._reconfigure(planned.change)
+            self._quiet = True
+        self._end_connections(after, ending)
+
+    def _move_thread(self, action: str) -> None:
+        """Let a thread of the server under test rest, or go on."""
+        if action == HOLD:
+            self._session()  # a new session would wait for the thread
+            self._threads.hold(ServerThread.COMMIT)
+        elif action == HOLD_READER:
+            self._threads.linger(ServerThread.PEER)
+        else:
+            self._threads.release(ServerThread.COMMIT if action == RELEASE else ServerThread.PEER)
+
+    def _end_connections(self, after: Row, ending: frozenset[Sid]) -> None:
+        """End the connections that the peers have ended, but for those with the peers `ending`."""
         for peer in self._ensemble.peers:
             if peer not in self._sockets.quorum:
                 self._gone.discard(peer)
@@ -261,12 +282,52 @@ class RealServer:
             if time.monotonic() > deadline:
                 raise ServerError(f"server {self.sid} does not look for a leader")
             self._sockets.pump(POLL_SECONDS)
-        self._decided, self._sockets.looking = looking.election_epoch, None
+        self._decided = looking.election_epoch
         if leader == self.sid:
             vote = looking.vote
-        for peer in sorted(self._voters - {self.sid}, key=lambda peer: peer != leader):
-            state = ServerState.LEADING if peer == leader else ServerState.FOLLOWING
-            self._sockets.notify(peer, Notification(state, vote, looking.election_epoch, None))
+        self._answers = tuple(
+            (peer, Notification(_state_of(peer, leader), vote, looking.election_epoch, None))
+            for peer in sorted(self._view.voters - {self.sid}, key=lambda peer: peer != leader)
+        )
+        self._answer()
+
+    def _answer(self) -> None:
+        """Let each peer that has decided answer a server that looks (`WorkerReceiver.run`)."""
+        self._sockets.looking, self._answered_at = None, time.monotonic()
+        for peer, notification in self._answers:
+            self._sockets.notify(peer, notification, self._files(self._view).config)
+
+    def _answer_again(self) -> None:
+        """Answer a server that still looks in the same round: the connection with its first answer has ended."""
+        looking = self._sockets.looking
+        still = looking is not None and looking.election_epoch == self._decided
+        if still and time.monotonic() - self._answered_at > ANSWER_SECONDS:
+            self._answer()
+
+    def _note_view(self, row: Row) -> None:
+        """Note the view of the server under test; with other members it begins a new election object, at round 1."""
+        view = self._ensemble.server(row).view
+        if not same_members(view, self._view):
+            self._decided, self._sockets.looking, self._answers = 0, None, ()
+        self._view = view
+
+    def _tell(self, peer: Sid, after: Row) -> None:
+        """Let a peer with a later view send a notification of a round before all rounds, whose vote is not counted."""
+        vote = Vote(peer, 0, 0)
+        before, later = self._view, self._ensemble.server(after, peer).view
+        self._sockets.notify(peer, Notification(ServerState.LOOKING, vote, 0, None), self._files(later).config)
+        if not same_members(before, later):
+            self._sockets.forget_election()
+        self._note_view(after)
+
+    def _reconfigure(self, change: MembershipChange) -> None:
+        """Ask the server under test to change the role of servers."""
+        members = (
+            replace(self._members[sid], observer=sid in change.observers)
+            for sid in sorted(change.voters | change.observers)
+        )
+        joining = (f"{member.line};{LOOPBACK}:{member.client_port}" for member in members)
+        self._session().send(RECONFIG, ",".join(joining), None, None, ANY_VERSION)
 
     def _write(self, number: int) -> None:
         self._session().send(CREATE, path_of(0, number), b"", WORLD, 0)
@@ -297,6 +358,8 @@ class RealServer:
     def look(self, outlooks: Sequence[Outlook]) -> Sight:
         """Read until the sight is that of an outlook, or of none."""
         deadline = time.monotonic() + SECONDS
+        for outlook in outlooks:
+            self._note_view(outlook.row)
         if any(outlook.vote for outlook in outlooks):
             self._threads.open()  # a server that shuts down waits for its threads
         while True:
@@ -311,6 +374,7 @@ class RealServer:
             if not any(self._begins(outlook, sight) for outlook in outlooks) or time.monotonic() > deadline:
                 return self._whole_sight(outlooks)
             self._flush(outlooks)
+            self._answer_again()
             self._sockets.pump(0.002)
 
     def _whole_sight(self, outlooks: Sequence[Outlook]) -> Sight:
@@ -402,3 +466,7 @@ class RealServer:
             if time.monotonic() > deadline:
                 raise ServerError(f"server {self.sid} does not answer {kind.name}")
             self._sockets.pump(0.05)
+
+
+def _state_of(peer: Sid, leader: Sid) -> ServerState:
+    return ServerState.LEADING if peer == leader else ServerState.FOLLOWING

@@ -3,11 +3,15 @@
 A transaction of the model is a zxid and the number of a client's write; on the wire it creates a znode. The server
 under test makes transactions of its own, and their bytes are kept.
 
+A view of the model has the ids of its members; on the wire each has its ports.
+
 The coders are those of the node (`refimpl.wire`); this module knows no format.
 """
 
+from collections.abc import Callable
+
 from harness.processes import LOOPBACK
-from harness.reproduce.disks import creation_of, path_of
+from harness.reproduce.disks import NO_CVERSION, creation_of, path_of
 from harness.reproduce.lab import SESSION_MILLISECONDS
 from refimpl.disk.body import body_chunks
 from refimpl.peers.quorum_socket import SIGNATURE
@@ -15,12 +19,13 @@ from refimpl.tree import Tree
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet, PacketType, encode_raw
 from refimpl.wire.txn import decode_txn, encode_txn
-from spec.quorum import Sid
+from spec.quorum import Reconfiguration, Sid, View, majority_view
 from spec.text import integer
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE, Id
+from spec.tree.paths import CONFIG
 from spec.tree.requests import Create, CreateSession, Request, Sync
-from spec.tree.txns import Change, CreateSessionTxn, CreateTxn
+from spec.tree.txns import Change, CreateSessionTxn, CreateTxn, ReconfigTxn
 from spec.txn import Txn, format_zxid
 from spec.zab import packets as zab
 
@@ -33,14 +38,14 @@ CLIENT = (Id("ip", LOOPBACK),)
 
 
 class Wire:
-    """The coder of one episode; `config` is the text of the configuration.
+    """The coder of one episode; `first` is the view of the files, and `config_of` makes the text of a view.
 
     With `local_sessions` a client of a peer writes in a session that the server under test does not know. Without, each
     write of such a client begins a session.
     """
 
-    def __init__(self, config: str, *, local_sessions: bool) -> None:
-        self._config, self._local_sessions = config, local_sessions
+    def __init__(self, first: View, config_of: Callable[[View], str], *, local_sessions: bool) -> None:
+        self._first, self._config_of, self._local_sessions = first, config_of, local_sessions
         self._bodies: dict[tuple[int, object], bytes] = {}
         self._requests: dict[object, Request] = {}
 
@@ -49,12 +54,15 @@ class Wire:
         match packet:
             case zab.FollowerInfo():
                 return wire.encode_packet(wire.Registration(packet, sid))
-            case zab.NewLeader():
-                return wire.encode_packet(wire.LeaderConfig(packet, self._config))
+            case zab.NewLeader(view=view):
+                return wire.encode_packet(wire.LeaderConfig(packet, self._config_of(view or self._first)))
             case zab.Proposal(txn=txn):
                 return wire.encode_proposal(txn.zxid, self._body(txn))
             case zab.Inform(txn=txn):
                 return encode_raw(Packet(PacketType.INFORM, txn.zxid, self._body(txn)))
+            case zab.InformAndActivate(txn=txn, designated=designated):
+                data = wire.SID.pack(designated) + self._body(txn)
+                return encode_raw(Packet(PacketType.INFORMANDACTIVATE, txn.zxid, data))
             case zab.QuorumRequest(value=value):
                 return wire.encode_packet(zab.QuorumRequest(self._request(sid, value)))
             case zab.SyncRequest():
@@ -71,14 +79,16 @@ class Wire:
         match wire.decode_packet(packet):
             case wire.Registration(packet=info):
                 return info
-            case wire.LeaderConfig(packet=zab.NewLeader(epoch=epoch)):
-                return zab.NewLeader(epoch)
+            case wire.LeaderConfig(packet=zab.NewLeader(epoch=epoch, view=view)):
+                return zab.NewLeader(epoch, view and _plain(view))
             case zab.Proposal(txn=txn):
                 modelled = Txn(txn.zxid, _value(txn))
                 self._bodies[txn.zxid, modelled.value] = packet.data or b""
                 return zab.Proposal(modelled)
             case zab.Inform(txn=txn):
                 return zab.Inform(Txn(txn.zxid, _value(txn)))
+            case zab.InformAndActivate(txn=txn, designated=designated):
+                return zab.InformAndActivate(Txn(txn.zxid, _value(txn)), designated)
             case zab.QuorumRequest(value=Request() as request):
                 value = _number(request.record.path) if isinstance(request.record, Create) else None
                 self._requests[value] = request
@@ -94,11 +104,16 @@ class Wire:
     def _body(self, txn: Txn) -> bytes:
         body = self._bodies.get((txn.zxid, txn.value))
         if body is None:
-            change, request = creation_of(txn), self._requests.get(txn.value)
+            change, request = self._change(txn), self._requests.get(txn.value)
             if request is not None and isinstance(request.record, Create) and isinstance(change.record, CreateTxn):
                 change = Change(request.session, request.cxid, 0, change.record)
             body = self._bodies[txn.zxid, txn.value] = encode_txn(txn.zxid, change)
         return body
+
+    def _change(self, txn: Txn) -> Change:
+        if not isinstance(txn.value, Reconfiguration):
+            return creation_of(txn)
+        return Change(0, 0, 0, ReconfigTxn(CONFIG, self._config_of(txn.value.view).encode(), NO_CVERSION))
 
     def _request(self, sid: Sid, value: object) -> Request:
         """The request of a client of server `sid`."""
@@ -114,8 +129,15 @@ class Wire:
         return tree
 
 
+def _plain(view: View) -> View:
+    """A view without its text and its ports, as the model has it."""
+    return majority_view(view.voters, view.observers, view.version)
+
+
 def _value(txn: Txn) -> object:
-    """The value of a transaction in the model: the number of a write, or else the zxid."""
+    """The value of a transaction in the model: a new view, the number of a write, or else the zxid."""
+    if isinstance(txn.value, Reconfiguration):
+        return Reconfiguration(_plain(txn.value.view))
     record = txn.value.record if isinstance(txn.value, Change) else None
     if isinstance(record, CreateSessionTxn):
         return txn.value.session % MANY

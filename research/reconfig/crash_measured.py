@@ -5,8 +5,9 @@ from contextlib import suppress
 
 from harness.processes import ServerError, wait_until
 from harness.reproduce.by_hand.observation import look, wait_logged
-from harness.reproduce.by_hand.servers import NEXT, RECONFIG, Bench, ReconfigServers, brief
+from harness.reproduce.by_hand.servers import NEXT, Bench, ReconfigServers, brief
 from harness.reproduce.proxies import Way
+from harness.servers import RECONFIG
 from harness.session import Session
 from research.reconfig.crash_table import (
     ALL,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from harness import real
 from harness.processes import Process, ServerError, free_ports, wait_until
-from harness.reproduce.by_hand.servers import OPTIONS, RECONFIG, Bench, ReconfigServers
+from harness.reproduce.by_hand.servers import OPTIONS, Bench, ReconfigServers
+from harness.servers import RECONFIG
 from harness.session import Session
 from harness.zoo_cfg import Member, View, write_zoo_cfg
 from research.reconfig.facts import FactTable

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 
 from harness.processes import wait_until
 from harness.reproduce.by_hand.observation import drop_links, wait_logged
-from harness.reproduce.by_hand.servers import RECONFIG, Bench, ReconfigServers
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers
 from harness.reproduce.disks import read_current_epoch
 from harness.reproduce.proxies import Way
+from harness.servers import RECONFIG
 from harness.zoo_cfg import OBSERVER, PARTICIPANT
 from refimpl.wire.packet import PacketType
 from research.reconfig.facts import FactTable

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from harness.processes import ServerError, wait_until
 from harness.reproduce.by_hand.observation import COLUMNS, drop_links, look, wait_config, wait_logged
-from harness.reproduce.by_hand.servers import NEXT, RECONFIG, Bench, ReconfigServers, brief
+from harness.reproduce.by_hand.servers import NEXT, Bench, ReconfigServers, brief
 from harness.reproduce.proxies import Way
+from harness.servers import RECONFIG
 from harness.zoo_cfg import OBSERVER, PARTICIPANT
 from research.reconfig.facts import FactTable
 from spec.quorum import Sid

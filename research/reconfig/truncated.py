@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 from harness.processes import wait_until
 from harness.reproduce.by_hand.observation import wait_logged
-from harness.reproduce.by_hand.servers import RECONFIG, Bench, ReconfigServers, brief
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers, brief
 from harness.reproduce.proxies import Way
+from harness.servers import RECONFIG
 from harness.session import Session
 from refimpl.wire.packet import PacketType
 from research.reconfig.facts import FactTable

@@ -8,8 +8,8 @@ import struct
 
 from harness import commands as c
 from harness.conform.cases.case import CLEANER, LONG, READ, SECRET, Case, area, node
+from harness.servers import RECONFIG
 
-RECONFIG = 16
 CHILD, DATA, ANY = 1, 2, 3
 PERSISTENT, RECURSIVE = 4, 5
 

@@ -14,9 +14,10 @@ from contextlib import suppress
 from harness.processes import ServerError
 from harness.reproduce.by_hand.hand_made import HandMadeRun, HandStep
 from harness.reproduce.by_hand.observation import wait_logged
-from harness.reproduce.by_hand.servers import RECONFIG, ReconfigServers
+from harness.reproduce.by_hand.servers import ReconfigServers
 from harness.reproduce.ends import Effect
 from harness.reproduce.proxies import Way
+from harness.servers import RECONFIG
 from harness.session import Session
 from harness.zoo_cfg import OBSERVER, PARTICIPANT
 

@@ -10,8 +10,9 @@ from contextlib import suppress
 from harness.processes import ServerError, wait_until
 from harness.reproduce.by_hand.hand_made import HandMadeRun
 from harness.reproduce.by_hand.observation import wait_logged
-from harness.reproduce.by_hand.servers import RECONFIG, Bench, ReconfigServers
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers
 from harness.reproduce.proxies import Way
+from harness.servers import RECONFIG
 from harness.session import Session
 from spec.quorum import Sid
 from spec.tree.replies import Code

@@ -21,10 +21,11 @@ from harness.processes import LOOPBACK, Process, ServerError, free_ports, wait_u
 from harness.reproduce.disks import logged_zxids
 from harness.reproduce.gates import DiskGate
 from harness.reproduce.proxies import Fate, Link, Network, Way, WirePacket
-from harness.servers import CREATE, SERVE_SECONDS, WORLD, Servers
+from harness.servers import ANY_VERSION, CREATE, GET_DATA, RECONFIG, SERVE_SECONDS, SKIP_ACL, WORLD, Servers
 from harness.session import Answer
 from harness.zoo_cfg import PARTICIPANT, observers_of, version_of, voters_of
 from spec.quorum import Sid
+from spec.tree.paths import CONFIG
 
 Roles = Mapping[Sid, str]
 """The members of a configuration, each with its role."""
@@ -102,9 +103,6 @@ OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-Dzookeeper.fastleader.maxNotificationInterval=500",
 )
-SKIP_ACL = "-Dzookeeper.skipACL=yes"
-GET_DATA, RECONFIG = 4, 16
-CONFIG = "/zookeeper/config"
 NEXT = "zoo.cfg.dynamic.next"
 
 
@@ -229,9 +227,9 @@ class ReconfigServers(Servers):
         wait_until(lambda: self.role(sid) is not None or not self.alive(sid), seconds, goal, self.home(sid) / "log.txt")
 
     def reconfig(
-        self, sid: Sid, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = -1
+        self, sid: Sid, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = ANY_VERSION
     ) -> Answer:
-        """Ask a server for an incremental reconfiguration; `version` -1 is any."""
+        """Ask a server for an incremental reconfiguration; any version by default."""
         session = self.connect(sid)
         try:
             return session.ask(RECONFIG, *self.change(join=join, leave=leave, version=version))
@@ -239,7 +237,7 @@ class ReconfigServers(Servers):
             session.drop()
 
     def change(
-        self, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = -1
+        self, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = ANY_VERSION
     ) -> tuple[str | None, str | None, None, int]:
         """The values of an incremental reconfiguration (`ReconfigRequest`)."""
         joining = ",".join(self.members.lines(join))

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.processes import LOOPBACK, ServerError, wait_until
-from harness.reproduce.by_hand.servers import SKIP_ACL
-from harness.servers import CREATE, WORLD, Servers
+from harness.servers import CREATE, SKIP_ACL, WORLD, Servers
 from spec.quorum import Sid
 from spec.text import required_integer
 from tests.reality.incidents.capture import HOME

@@ -21,13 +21,15 @@ from harness import processes
 from harness.__main__ import main
 from harness.follow import command, follower, reconfig
 from harness.follow.follower import FollowOptions
-from harness.follow.reconfig import CONFIG, GET_DATA, RECONFIG, ReconfigFollower, first_to_start
+from harness.follow.reconfig import ReconfigFollower, first_to_start
 from harness.follow.result import Ending, FollowedRun
 from harness.follow.servers import Loopback
 from harness.releases import DEBIAN
+from harness.servers import GET_DATA, RECONFIG
 from harness.session import DisconnectedError
 from spec.config import parse_zoo_cfg
 from spec.quorum import Sid, majority_view
+from spec.tree.paths import CONFIG
 from tests.support.reconfig_folders import dynamic_folder
 from tests.support.rollout_runs import made_up
 
