@@ -80,6 +80,7 @@ def casts(sid: Sid, count: int) -> tuple[Cast, ...]:
     """The casts of `count` voters with server `sid` under test, each as often as an episode shall have it.
 
     They have no observer, or one more server, which observes in the place of a voter: itself, or the one under test.
+    In two of them `reconfig` changes the role of the server that was added.
     """
     plain, added = frozenset(range(1, count + 1)), count + 1
     voting, observing = majority_view(plain), majority_view(plain - {sid} | {added}, {sid})
@@ -108,7 +109,11 @@ def build(sid: Sid, cast: Cast, defects: frozenset[Variant] = frozenset(), *, is
         cast.plan,
         budgets=budgets,
         zab=ZabRules(
-            asynchronous_disk=True, asynchronous_commits=True, hold_commits=is_node, observers_log_first=is_node
+            asynchronous_disk=True,
+            asynchronous_commits=True,
+            hold_commits=is_node,
+            observers_log_first=is_node,
+            sees_early=not is_node,
         ),
         clients_anywhere=True,
     )

@@ -29,7 +29,7 @@ from harness.reproduce.schedule import applied_zxid, pending_appends, wire_form
 from spec.durable import Durable
 from spec.election.messages import QuorumLost
 from spec.election.vote import ServerState, Vote
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import counter_of, format_zxid, make_zxid
 from spec.variants import Variant
@@ -475,7 +475,12 @@ def fits_disk(durable: Durable, disk: DiskState) -> bool:
 
 def worded(packet: QuorumPacket | None) -> str:
     """A packet in a few words."""
-    return "the end of the connection" if packet is None else described(packet)
+    match packet:
+        case None:
+            return "the end of the connection"
+        case NewLeader(view=View() as view):
+            return f"{described(packet)} with the configuration {format_zxid(view.version)}"
+    return described(packet)
 
 
 def in_words(shown: Outlook | Sight) -> str:

@@ -1,8 +1,7 @@
 """The peer-visible actions of the specification, and those that a campaign has reached.
 
 An action is a packet that the server under test reads or sends in a phase of its role, or a loss in a phase. The table
-is written by hand from the packets of `spec.zab.learner`, `spec.zab.leader` and their parts. It has the actions of a
-reconfiguration too, which the twin cannot reach yet.
+is written by hand from the packets of `spec.zab.learner`, `spec.zab.leader` and their parts.
 
 INFORM and COMMITANDACTIVATE before NEWLEADER are not in it: the leader of the specification sends everything up to
 NEWLEADER in one step, with PROPOSAL and COMMIT (`spec.zab.leader_sync.stream`).

@@ -285,9 +285,11 @@ class RealServer:
         self._decided = looking.election_epoch
         if leader == self.sid:
             vote = looking.vote
+        views = self._ensemble.server(self._row).peer.views  # a decision needs a quorum of each
+        voters = frozenset[Sid]().union(*(view.voters for view in views)) - {self.sid}
         self._answers = tuple(
             (peer, Notification(_state_of(peer, leader), vote, looking.election_epoch, None))
-            for peer in sorted(self._view.voters - {self.sid}, key=lambda peer: peer != leader)
+            for peer in sorted(voters, key=lambda peer: peer != leader)
         )
         self._answer()
 

@@ -78,7 +78,8 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResu
         problem = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
         return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, problem),))
     after = replace(learner, not_logged=extended(learner.not_logged, txn), last_queued=txn.zxid)
-    return ZabResult(peer.durable, after)
+    seen = _see_proposed(peer, (txn,))[1] if rules.sees_early else ()
+    return ZabResult(peer.durable, after, seen)
 
 
 def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
@@ -254,7 +255,7 @@ def _see_proposed(peer: Peer, txns: Sequence[Txn]) -> tuple[Peer, Effects]:
     """See the views in proposals that are about to be logged.
 
     Not earlier: a server keeps one view beside its active one, and until UPTODATE that may be a committed view, which
-    the proposed one must not replace.
+    the proposed one must not replace. Releases see it when they read it (`ZabRules.sees_early`).
     """
     effects: list[Effect] = []
     for view in filter(None, map(reconfiguration.view_of, txns)):

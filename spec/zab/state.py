@@ -53,6 +53,8 @@ class ZabRules(msgspec.Struct, frozen=True):
     - `observers_log_first`: an observer logs what is committed before it acknowledges NEWLEADER, as a follower does.
       `Learner.syncWithLeader` logs it after UPTODATE, which an observer that becomes a voter may never reach
       (docs/findings/observer-becomes-voter.md).
+    - `sees_early`: a learner sees the view of a proposal that it reads before UPTODATE at once, as `syncWithLeader` does.
+      Without, it sees the view with UPTODATE: until then the one that it has seen last may be committed.
     """
 
     asynchronous_disk: bool = True
@@ -60,6 +62,7 @@ class ZabRules(msgspec.Struct, frozen=True):
     variants: frozenset[Variant] = frozenset()
     hold_commits: bool = False
     observers_log_first: bool = False
+    sees_early: bool = False
     first_version: bool = False
     zxids: int | None = None
     rollover: Rollover = Rollover.ELECTION

@@ -196,6 +196,47 @@ def test_the_specification_is_explained_in_every_cast(cast: Cast) -> None:
     assert misfit_of(run, 80) is None
 
 
+CHANGING = Cast(majority_view((1, 2, 3), {4}), changing=4)
+
+
+def reconfigured(*defects: Variant) -> Episode:
+    """Server 2 leads, 4 observes, and 2 has proposed to make 4 a voter, which no other server has acknowledged."""
+    imitation = Imitation(build(SID, CHANGING, frozenset(defects)))
+    run = Episode(build(SID, CHANGING), imitation, Coverage(), random.Random(1))
+    assert run.repeat("elect (2, (1, 2, 3, 4))") is None
+    deliver(run, 1, 2, 3, 4)
+    assert run.repeat("plan 1: reconfig +4 (2,)") is None
+    return run
+
+
+def test_a_change_of_a_role_is_committed_and_activated() -> None:
+    run = reconfigured()
+    deliver(run, 1, 2, 3, 4)
+    assert run.coverage.packets["COMMITANDACTIVATE", "leader BROADCAST"] > 0
+    assert run.coverage.packets["INFORMANDACTIVATE", "leader BROADCAST"] > 0
+    assert run.ensemble.server(run.candidates.rows[0]).view.voters == {1, 2, 3, 4}
+
+
+def test_the_view_of_newleader_shows_a_proposal_that_is_not_committed() -> None:
+    run = reconfigured(Variant.PENDING_VIEW_ACTIVATED)
+    assert run.repeat("disconnect (2, 4)") is None
+    assert run.repeat("elect (2, (4,))") is None
+    misfit = None
+    while misfit is None:
+        (move,) = [
+            move for move in run.ensemble.moves(run.candidates.rows[0])
+            if move.action == ServerAction.RECEIVE and {*move.arguments[:2]} == {SID, 4}
+        ]  # fmt: skip
+        misfit = run.follow(move)
+    sight = misfit.step.sight
+    assert sight is not None
+    (sent,) = [packet for _, packet in sight.emitted if isinstance(packet, NewLeader)]
+    assert sent.view is not None
+    assert sent.view.voters == {1, 2, 3, 4}
+    choices = [Variant.COMMIT_BEFORE_QUORUM, Variant.PENDING_VIEW_ACTIVATED]
+    assert explained_by(SID, CHANGING, run.steps, choices) == (Variant.PENDING_VIEW_ACTIVATED,)
+
+
 class Failing(Imitation):
     """The specification, which cannot be looked at after the tenth look of an episode."""
 

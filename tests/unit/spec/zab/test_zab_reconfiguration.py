@@ -188,9 +188,9 @@ def following(sid: int, view: View = OLD) -> Server:
     return replace(begun.state, election=replace(election, vote=vote, announced=None), zab=serving)
 
 
-def after(server: Server, *packets: object) -> Server:
+def after(server: Server, *packets: object, rules: ZabRules = RULES) -> Server:
     for packet in packets:
-        done = step(server, Receive(3, packet), zab=RULES)  # type: ignore[arg-type]
+        done = step(server, Receive(3, packet), zab=rules)  # type: ignore[arg-type]
         assert done is not None
         server = done.state
     return server
@@ -264,6 +264,14 @@ def test_a_learner_that_missed_a_committed_view_gets_it_although_another_one_is_
     assert (server.view, server.last_seen) == (moved, back)
     assert not server.peer.has_all_quorums({1, 2})
     assert after(server, CommitAndActivate(SECOND, 3)).view == back
+
+
+def test_a_release_sees_a_pending_view_before_uptodate_and_forgets_the_committed_one():
+    moved, back = majority_view((3, 4, 5), version=FIRST), majority_view((1, 2, 3), version=SECOND)
+    waits = joining(Proposal(Txn(FIRST, Reconfiguration(moved))), Commit(FIRST), NewLeader(1, moved))
+    later = Proposal(Txn(SECOND, Reconfiguration(back)))
+    assert after(waits, later).last_seen == moved
+    assert after(waits, later, rules=replace(RULES, sees_early=True)).last_seen == back
 
 
 def test_a_leader_that_serves_sends_its_active_view_to_a_learner_and_the_pending_one_as_a_proposal():
