@@ -139,7 +139,7 @@ class RealServer:
         self._quiet = False  # whether it may not have handled the last event yet
         self._caused = 0.0  # the time of the last event at this server
         self._decided = 0  # the round of the last election of this process that ended
-        self._answers: tuple[tuple[Sid, Notification], ...] = ()  # those of the peers that have decided in that round
+        self._answers: tuple[tuple[Sid, Notification], ...] = ()  # those of the peers, if the last event is an election
         self._answered_at = 0.0
         self._row: Row = ()
         self._gone: set[Sid] = set()  # peers that have closed their side, with packets in flight
@@ -194,7 +194,7 @@ class RealServer:
 
     def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
         """Make an event happen."""
-        self._seen, self._row = _Seen(), after
+        self._seen, self._row, self._answers = _Seen(), after, ()
         self._quiet = False
         if move.action != ServerAction.LEARN:
             self._note_view(after)
@@ -302,7 +302,7 @@ class RealServer:
     def _answer_again(self) -> None:
         """Answer a server that still looks in the same round: the connection with its first answer has ended."""
         looking = self._sockets.looking
-        still = looking is not None and looking.election_epoch == self._decided
+        still = self._answers and looking is not None and looking.election_epoch == self._decided
         if still and time.monotonic() - self._answered_at > ANSWER_SECONDS:
             self._answer()
 
@@ -310,7 +310,7 @@ class RealServer:
         """Note the view of the server under test; with other members it begins a new election object, at round 1."""
         view = self._ensemble.server(row).view
         if not same_members(view, self._view):
-            self._decided, self._sockets.looking, self._answers = 0, None, ()
+            self._decided, self._sockets.looking = 0, None
         self._view = view
 
     def _tell(self, peer: Sid, after: Row) -> None:
