@@ -14,7 +14,7 @@ Rules of this module:
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import islice, product, repeat
 
 import msgspec
 from msgspec.structs import replace
@@ -284,14 +284,24 @@ class Candidates:
     def _remembering(self, outlook: Outlook, sight: Sight) -> Row:
         """The row with the zxid that a server has in memory after an epoch without a transaction: "epoch:0".
 
-        The specification votes with the end of its log (`spec.zab.leader_sync`).
+        The specification votes with the end of its log (`spec.zab.leader_sync`). The vote of an observer has no zxid,
+        so its ACKEPOCH may be the first packet that shows it.
         """
-        if sight.vote is None or sight.vote == outlook.vote:
-            return outlook.row
-        server = self.ensemble.server(outlook.row)
-        after = replace(server, remains=replace(server.remains, tree=sight.vote.zxid))
-        place = self.ensemble.model.index[server_name(server.sid)]
-        return (*outlook.row[:place], after, *outlook.row[place + 1 :])
+        row, model = list(outlook.row), self.ensemble.model
+        shown = None if sight.vote is None or sight.vote == outlook.vote else sight.vote.zxid
+        for peer, seen in sight.emitted:
+            sent = next((packet for packet in outlook.to(peer) if isinstance(packet, AckEpoch)), None)
+            if isinstance(seen, AckEpoch) and sent is not None and seen != sent:
+                shown = seen.last_zxid
+                place = model.index[connection_name(self.ensemble.sid, peer)]
+                connection: Connection = row[place]
+                row[place] = replace(
+                    connection, up=tuple(seen if packet == sent else packet for packet in connection.up)
+                )
+        if shown is not None:
+            server = self.ensemble.server(outlook.row)
+            row[model.index[server_name(server.sid)]] = replace(server, remains=replace(server.remains, tree=shown))
+        return tuple(row)
 
     def _settled(self, row: Row, emitted: tuple[Emission, ...]) -> list[tuple[Row, tuple[Emission, ...]]]:
         """The rows after all hidden steps, in every order, with everything emitted."""
@@ -410,12 +420,14 @@ def _looks(server: Server) -> bool:
     return server.election is not None and server.election.state is ServerState.LOOKING
 
 
-def agree(model: QuorumPacket | None, seen: QuorumPacket | None) -> bool:
-    """Whether a packet that was seen is the packet of the model."""
+def agree(model: QuorumPacket | None, seen: QuorumPacket | None, accepted: int = 0) -> bool:
+    """Whether a packet that was seen is the packet of the model. `accepted` is the epoch of its server."""
     if model is None or seen is None or type(model) is not type(seen):
         return model is seen is None
     match model:
-        case AckEpoch() | FollowerInfo() | LeaderInfo() | NewLeader() | Proposal() | QuorumRequest():
+        case AckEpoch(last_zxid=zxid, current_epoch=epoch) if isinstance(seen, AckEpoch):
+            return epoch == seen.current_epoch and is_same_end(zxid, seen.last_zxid, accepted)
+        case FollowerInfo() | LeaderInfo() | NewLeader() | Proposal() | QuorumRequest():
             return model == seen
         case CommitAndActivate() | InformAndActivate():
             return model == seen
@@ -424,15 +436,16 @@ def agree(model: QuorumPacket | None, seen: QuorumPacket | None) -> bool:
 
 def explains(outlook: Outlook, sight: Sight, ensemble: Ensemble) -> bool:
     """Whether a possible state explains a sight."""
+    server = ensemble.server(outlook.row)
+    accepted = server.durable.accepted_epoch
     for peer in ensemble.peers:
         seen = [packet for receiver, packet in sight.emitted if receiver == peer]
         expected = outlook.to(peer)
-        if len(seen) != len(expected) or not all(map(agree, expected, seen)):
+        if len(seen) != len(expected) or not all(map(agree, expected, seen, repeat(accepted))):
             return False
-    server = ensemble.server(outlook.row)
     if not _same_vote(outlook, sight.vote, server) or not _same_write(outlook, sight.waiting):
         return False
-    if not _same_applied(applied_zxid(server), sight.applied):
+    if sight.applied is not None and not is_same_end(applied_zxid(server), sight.applied, accepted):
         return False
     return sight.disk is None or (not server.runs and fits_disk(server.durable, sight.disk))
 
@@ -442,9 +455,12 @@ def _same_write(outlook: Outlook, seen: tuple[int, ...] | None) -> bool:
     return seen is None or (bool(seen) is bool(outlook.queued) and seen == outlook.queued[: len(seen)])
 
 
-def _same_applied(model: int, seen: int | None) -> bool:
-    """Whether a last applied zxid is that of a state, or "epoch:0", which only a memory has."""
-    return seen is None or model == seen or (counter_of(seen) == 0 and seen > model)
+def is_same_end(model: int, seen: int, epoch: int) -> bool:
+    """Whether a last zxid is that of a state, or "epoch:0" of a later epoch up to this one.
+
+    Only the memory has that, and the name of a snapshot.
+    """
+    return model == seen or (counter_of(seen) == 0 and model < seen <= make_zxid(epoch))
 
 
 def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
@@ -459,7 +475,7 @@ def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
         return model == seen
     is_alike = (model.leader, model.peer_epoch) == (seen.leader, seen.peer_epoch)
     is_behind = seen.zxid == replace(server.durable, dirty=None).last_zxid < model.zxid
-    is_begin = counter_of(seen.zxid) == 0 and model.zxid < seen.zxid <= make_zxid(seen.peer_epoch)
+    is_begin = is_same_end(model.zxid, seen.zxid, seen.peer_epoch)
     is_late = Variant.QUEUE_SURVIVES_SHUTDOWN in server.defects and any(
         txn.zxid == seen.zxid for txn in (*server.durable.log, *server.remains.queue)
     )

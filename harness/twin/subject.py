@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Protocol
 
@@ -446,10 +447,11 @@ class RealServer:
 
     def _begins(self, outlook: Outlook, sight: Sight) -> bool:
         """Whether the sight is a beginning of that of a state."""
+        accepted = self._ensemble.server(outlook.row).durable.accepted_epoch
         for peer in self._ensemble.peers:
             seen = [packet for receiver, packet in sight.emitted if receiver == peer]
             expected = outlook.to(peer)
-            if len(seen) > len(expected) or not all(map(agree, expected, seen)):
+            if len(seen) > len(expected) or not all(map(agree, expected, seen, repeat(accepted))):
                 return False
         waiting = sight.waiting or ()
         return waiting == outlook.queued[: len(waiting)] or bool(outlook.vote)

@@ -22,7 +22,7 @@ from spec.quorum import majority_view
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
 from spec.zab.leader_sync import History
-from spec.zab.packets import Ack, Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
+from spec.zab.packets import Ack, AckEpoch, Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
 
 CAST = Cast(majority_view((1, 2, 3)))
 SID = 2
@@ -85,6 +85,11 @@ def test_a_packet_agrees_only_with_its_own_type_and_zxid() -> None:
     assert not agree(Commit(zxid), Ack(zxid))
     assert not agree(None, Ack(zxid))
     assert not agree(Proposal(Txn(zxid, 1)), Proposal(Txn(zxid, 2)))
+    assert agree(AckEpoch(zxid, 2), AckEpoch(zxid, 2))
+    assert not agree(AckEpoch(zxid, 2), AckEpoch(zxid, 1))
+    assert agree(AckEpoch(zxid, 2), AckEpoch(make_zxid(3), 2), accepted=3)  # an epoch without a transaction
+    assert not agree(AckEpoch(zxid, 2), AckEpoch(make_zxid(4), 2), accepted=3)
+    assert not agree(AckEpoch(zxid, 2), AckEpoch(make_zxid(2), 2), accepted=3)
     assert agree(Diff(zxid), Diff(zxid + 1))  # a leader without a transaction of its epoch names "epoch:0"
 
 
