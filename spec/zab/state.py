@@ -53,8 +53,8 @@ class ZabRules(msgspec.Struct, frozen=True):
     - `observers_log_first`: an observer logs what is committed before it acknowledges NEWLEADER, as a follower does.
       `Learner.syncWithLeader` logs it after UPTODATE, which an observer that becomes a voter may never reach
       (docs/findings/observer-becomes-voter.md).
-    - `sees_early`: a learner sees the view of a proposal at once, also before UPTODATE, as `syncWithLeader` does. Without,
-      it sees the view with UPTODATE: until then the one that it has seen last may be committed.
+    - `sees_early`: a learner sees the view of a proposal before UPTODATE, as `syncWithLeader` does. The specification
+      sees it with UPTODATE: until then the view that it has seen last may be committed.
     """
 
     asynchronous_disk: bool = True
