@@ -1,9 +1,17 @@
 """The disks of real servers: the initial content, and the records in the files.
 
-Rule of this module: initial disks are written by the coders of `refimpl`; a separate reader reads the records back.
+Rules of this module:
+
+- Initial disks are written by the coders of `refimpl`; a separate reader reads the records back.
+- The sessions of clients are open on every initial disk. A session that a client opens would take a zxid, and a local
+  one needs ZooKeeper 3.5.
+
+Source: `ZooKeeperServer.generatePasswd`, `ZooKeeperServer.reopenSession`.
 """
 
+import re
 import struct
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +24,7 @@ from spec.durable import Durable
 from spec.text import required_integer
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE
-from spec.tree.store import Operation
+from spec.tree.store import OpenSession, Operation
 from spec.tree.txns import Change, CreateTxn
 from spec.txn import Txn, counter_of, epoch_of
 
@@ -25,13 +33,20 @@ LOG_MAGIC = b"ZKLG"  # the beginning of the header
 RECORD = struct.Struct(">qi")  # checksum and length
 NO_CVERSION = -1
 TXN_HEADER = struct.Struct(">qiqqi")  # session, cxid, zxid, time, type
+SESSION_MILLISECONDS = 600_000
+HEXADECIMAL = re.compile("[0-9a-f]{1,16}")
+SECRET = 0xB3415C00  # of every server
 
 
-def write_disk(data: Path, durable: Durable, znodes: int = 0) -> None:
-    """Write the content of a model's disk into an empty `dataDir`; the tree has `znodes` further znodes below /base."""
+def write_disk(data: Path, durable: Durable, znodes: int = 0, sessions: Iterable[int] = ()) -> None:
+    """Write the content of a model's disk into an empty `dataDir`, with `sessions` that are open.
+
+    The tree has `znodes` further znodes below /base.
+    """
     directory = data / "version-2"
     directory.mkdir(parents=True)
     tree = Tree()
+    tree.carry_out(OpenSession(session, SESSION_MILLISECONDS) for session in sessions)
     tree.carry_out(_base_operations(znodes))
     for txn in durable.log:
         if txn.zxid <= durable.snapshot:
@@ -55,6 +70,17 @@ def _base_operations(znodes: int) -> tuple[Operation, ...]:
         tree.carry_out(creation)
         operations += creation
     return tuple(operations)
+
+
+def password_of(session: int) -> bytes:
+    """The password of a session, 16 bytes: a server derives it from the id, by `java.util.Random`."""
+    mask = (1 << 48) - 1
+    seed = (session ^ SECRET ^ 0x5DEECE66D) & mask
+    words = []
+    for _ in range(4):
+        seed = (seed * 0x5DEECE66D + 0xB) & mask
+        words.append(seed >> 16)
+    return struct.pack("<4I", *words)
 
 
 def path_of(zxid: int, value: object) -> str:
@@ -88,6 +114,15 @@ def snapshot_paths(data: Path, zxid: int) -> frozenset[str] | None:
     except (OSError, DataError):
         return None
     return frozenset(path for path, _ in tree.preorder() if path.startswith(("/write-", "/zxid-")))
+
+
+def newest_snapshot_paths(data: Path) -> frozenset[str]:
+    """The znodes of transactions in the newest snapshot that is complete."""
+    files = (data / "version-2").glob(f"{snapshot.PREFIX}.*")
+    names = [file.suffix[1:] for file in files]
+    zxids = sorted((required_integer(name, base=16) for name in names if HEXADECIMAL.fullmatch(name)), reverse=True)
+    contents = (snapshot_paths(data, zxid) for zxid in zxids)
+    return next((paths for paths in contents if paths is not None), frozenset())
 
 
 def logged_zxids(data: Path) -> tuple[int, ...]:

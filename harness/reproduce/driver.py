@@ -18,10 +18,10 @@ from checker.models.ensemble.actions import ServerAction
 from harness.processes import ServerError
 from harness.reproduce.comparison import Comparison, agree, list_zxids, text_of, zxid_of
 from harness.reproduce.elections import ElectionControl
-from harness.reproduce.ends import UNMODELLED, Outcome, Reproduction, StepReport, begin, recover
+from harness.reproduce.ends import Outcome, Reproduction, StepReport, begin, recover
 from harness.reproduce.gates import ServerThread
 from harness.reproduce.lab import POLL_SECONDS, HarnessError, Lab
-from harness.reproduce.proxies import Fate, Way, WirePacket
+from harness.reproduce.proxies import UNMODELLED, Fate, Way, WirePacket
 from harness.reproduce.recorder import Recorder
 from harness.reproduce.schedule import Schedule, ScheduledStep, pending_appends, wire_form
 from harness.session import Session
@@ -35,10 +35,15 @@ STALL_REQUESTS = 1_500  # on each of two connections, 7 ms each on a machine wit
 
 
 class ScheduleDriver:
-    """Executes one schedule in a lab; `report` receives each step as it ends."""
+    """Executes one schedule in a lab; `report` receives each step as it ends.
 
-    def __init__(self, schedule: Schedule, lab: Lab, report: Callable[[StepReport], None]) -> None:
-        self.schedule, self.lab, self._report = schedule, lab, report
+    A server that serves applies late because of slow reads, or, if `quick`, because its commit processor rests.
+    """
+
+    def __init__(
+        self, schedule: Schedule, lab: Lab, report: Callable[[StepReport], None], *, quick: bool = False
+    ) -> None:
+        self.schedule, self.lab, self._report, self._quick = schedule, lab, report, quick
         self.seen: list[str] = []
         self._compare = Comparison(schedule, lab)
         self._elections = ElectionControl(schedule, lab)
@@ -64,7 +69,7 @@ class ScheduleDriver:
         """Execute all steps, and leave the servers as the last one has them."""
         result = Reproduction(Outcome.CONFIRMED, servers=len(self.schedule.setup.sids))
         try:
-            self._sessions = begin(self.schedule, self.lab, self._elections)
+            self._sessions = begin(self.schedule, self.lab, self._elections, quick=self._quick)
             self.seen.clear()
             for step in self.schedule.steps:
                 report = self._take(step)
@@ -183,6 +188,8 @@ class ScheduleDriver:
                     self._elections.leave(arguments[0], peer)
             case ServerAction.DISCONNECT:
                 self._elections.leave(*arguments)
+            case ServerAction.FILL_DISK:
+                return self._fill_disk(arguments[0], deadline)
             case ServerAction.CRASH:
                 self.lab.kill(arguments[0])
             case ServerAction.RESTART | ServerAction.START:
@@ -230,6 +237,19 @@ class ScheduleDriver:
         link.release(way)
         return None
 
+    def _fill_disk(self, sid: Sid, deadline: float) -> str | None:
+        """Let the next write of a server fail, and wait until it looks for a leader; its disk has space again then.
+
+        The sync thread has rested before the record. A record that waits at the gate would stay in the memory of
+        `FileTxnLog`, and be written with the next one.
+        """
+        self._elections.isolate(sid)
+        self.lab.gates[sid].fill()
+        self.lab.threads[sid].release(ServerThread.SYNC)
+        problem = self._elections.wait_looking(sid, deadline)
+        self.lab.gates[sid].free()
+        return problem
+
     def _write_record(self, sid: Sid, zxid: int, deadline: float) -> str | None:
         gate = self.lab.gates[sid]
         while not gate.waiting():
@@ -249,7 +269,7 @@ class ScheduleDriver:
         and the thread that reads packets, between the log and the ACK of NEWLEADER.
         """
         for sid in self.schedule.commits_late(step):
-            if self.schedule.serves(step.before, sid):
+            if self.schedule.serves(step.before, sid) and not self._quick:
                 self.lab.stall(sid, STALL_REQUESTS)
             else:
                 self.lab.threads[sid].hold(ServerThread.COMMIT)
@@ -258,7 +278,7 @@ class ScheduleDriver:
             if part is None:
                 continue
             queued = {(sid, item.txn.zxid) for item in part.queue if isinstance(item, Append)}
-            if queued & self.schedule.written_late:
+            if queued & (self.schedule.written_late | self.schedule.never_written):
                 self.lab.threads[sid].hold(ServerThread.SYNC)
             if isinstance(part, Learner) and part.owes_ack:
                 self.lab.threads[sid].linger(ServerThread.PEER)
@@ -277,8 +297,13 @@ def reproduce(
     report: Callable[[StepReport], None],
     recorder: Recorder | None = None,
     java_options: tuple[str, ...] = (),
+    *,
+    quick: bool = False,
 ) -> Reproduction:
-    """Execute a schedule on real servers of a release, below an empty directory."""
+    """Execute a schedule on real servers of a release, below an empty directory.
+
+    A `quick` execution ends with the last step: nothing recovers, and no write is looked up. It has no slow reads.
+    """
     drivers: list[ScheduleDriver] = []
 
     def record(source: Sid, destination: Sid, packet: WirePacket, fate: Fate) -> None:
@@ -287,7 +312,7 @@ def reproduce(
 
     lab = Lab(schedule.setup.sids, directory, release, shim, record, recorder, java_options)
     try:
-        drivers.append(ScheduleDriver(schedule, lab, report))
-        return drivers[0].run()
+        drivers.append(ScheduleDriver(schedule, lab, report, quick=quick))
+        return drivers[0].execute() if quick else drivers[0].run()
     finally:
         lab.shut_down()

@@ -13,7 +13,7 @@ from itertools import combinations
 
 from harness.reproduce.lab import POLL_SECONDS, Lab
 from harness.reproduce.schedule import Schedule, ScheduledStep
-from spec.durable import Durable
+from spec.election.state import Peer
 from spec.quorum import Sid
 
 SECONDS_TO_ELECT = 10.0
@@ -40,6 +40,17 @@ class ElectionControl:
                 if sid < peer:
                     self._lab.network.join_election(sid, peer)
 
+    def wait_looking(self, sid: Sid, deadline: float) -> str | None:
+        """Wait until a server that was isolated looks for a leader; the difference if it does not.
+
+        It tries to connect then, and is refused.
+        """
+        while self._lab.network.refusals[sid] <= self._refusals.get(sid, 0):
+            if time.monotonic() > deadline:
+                return f"server {sid} does not look for a leader"
+            time.sleep(POLL_SECONDS)
+        return None
+
     def leave(self, sid: Sid, other: Sid) -> None:
         """End the quorum connection of two servers; the learner then looks for a leader."""
         link = self._lab.network.link(sid, other)
@@ -51,18 +62,15 @@ class ElectionControl:
         """Join the election connections of the members, once each that looks for a leader has its new vote.
 
         Before, a server would receive the last notification of an earlier election, which QuorumCnxManager sends again.
-        A server that looks for a leader tries to connect, and is refused. The result is the difference that prevents
-        the election, if there is one.
+        The result is the difference that prevents the election, if there is one.
         """
         schedule, network = self._schedule, self._lab.network
         joined = schedule.group(step.before, leader) | {leader, *members}
         awaited = {sid for sid in joined if schedule.server(step.before, sid).zab is None}
-        while late := [sid for sid in awaited if network.refusals[sid] <= self._refusals.get(sid, 0)]:
-            if time.monotonic() > deadline:
-                return f"server {late[0]} does not look for a leader"
-            time.sleep(POLL_SECONDS)
+        if problem := next(filter(None, (self.wait_looking(sid, deadline) for sid in awaited)), None):
+            return problem
         # A member with a better vote hears of the leader once the others follow it.
-        votes = {sid: vote_of(sid, schedule.server(step.before, sid).durable) for sid in joined}
+        votes = {sid: vote_of(schedule.server(step.before, sid).peer) for sid in joined}
         first = {sid for sid in joined if sid not in awaited or votes[sid] <= votes[leader]}
         if first < joined:
             self.join(frozenset(first))
@@ -92,6 +100,6 @@ class ElectionControl:
             time.sleep(POLL_SECONDS)
 
 
-def vote_of(sid: Sid, durable: Durable) -> tuple[int, int, Sid]:
-    """The vote of a server for itself, with this disk."""
-    return durable.current_epoch, durable.last_zxid, sid
+def vote_of(peer: Peer) -> tuple[int, int, Sid]:
+    """The vote of a server for itself, in the order of votes."""
+    return peer.durable.current_epoch, peer.last_zxid, peer.sid

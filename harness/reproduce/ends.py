@@ -18,10 +18,11 @@ from harness.reproduce.comparison import Comparison
 from harness.reproduce.disks import path_of
 from harness.reproduce.elections import ElectionControl, vote_of
 from harness.reproduce.lab import POLL_SECONDS, Lab, wait_for
-from harness.reproduce.proxies import Way
+from harness.reproduce.proxies import UNMODELLED, Way
 from harness.reproduce.schedule import Schedule
 from harness.session import Session
 from refimpl.wire.packet import PacketType
+from spec.election.state import Peer
 from spec.quorum import Sid
 from spec.zab.state import Leader, logged_and_queued
 
@@ -206,29 +207,31 @@ def is_committed(schedule: Schedule, number: int, executed: int) -> bool:
 
 SECONDS_TO_START = 90.0
 DISCOVERY = frozenset({PacketType.FOLLOWERINFO, PacketType.OBSERVERINFO, PacketType.LEADERINFO, PacketType.ACKEPOCH})
-UNMODELLED = frozenset({PacketType.PING, PacketType.REVALIDATE})
 EVERY_TYPE = frozenset(int(each) for each in PacketType)
 STALL_ZNODES = 100_000
 
 
-def begin(schedule: Schedule, lab: Lab, elections: ElectionControl) -> dict[Sid, Session]:
+def begin(schedule: Schedule, lab: Lab, elections: ElectionControl, *, quick: bool = False) -> dict[Sid, Session]:
     """Start the servers, wait until they have the roles and logs of the initial state, then hold everything.
 
     The result is a session at each server that serves and where a client writes. Raises HarnessError, ServerError or
     OSError.
     """
     row, compare = schedule.initial, Comparison(schedule, lab)
-    slow_reads = any(
+    slow_reads = not quick and any(
         schedule.serves(step.before, sid) for step in schedule.steps for sid in schedule.commits_late(step)
     )
+    views = {sid: schedule.server(row, sid).view for sid in lab.sids}
     for member in schedule.setup.members:
         lab.write_disk(member.sid, member.durable, STALL_ZNODES if slow_reads else 0)
-        lab.configure(member.sid, schedule.server(row, member.sid).view)
+        lab.configure(member.sid, views[member.sid])
     running = schedule.running(row)
     leaders = [sid for sid in running if isinstance(schedule.server(row, sid).zab, Leader)]
     for sid in lab.sids:
         elections.isolate(sid)
-    initial_votes = {member.sid: vote_of(member.sid, member.durable) for member in schedule.setup.members}
+    initial_votes = {
+        member.sid: vote_of(Peer(member.sid, views[member.sid], member.durable)) for member in schedule.setup.members
+    }
     first: list[tuple[Sid, Sid]] = []
     for leader in leaders:
         # A star around the leader, without the servers that have a better vote: no other server can be elected.

@@ -65,6 +65,14 @@ class DiskGate:
         """Hold the writes from now on."""
         self._open.unlink(missing_ok=True)
 
+    def fill(self) -> None:
+        """Let each write of a record to the log fail from now on, and that of its padding: the disk is full."""
+        (self.directory / "full").touch()
+
+    def free(self) -> None:
+        """Let writes succeed again."""
+        (self.directory / "full").unlink(missing_ok=True)
+
     def waiting(self) -> tuple[int, ...]:
         """The zxids of the records that the waiting write contains; empty if no write waits."""
         writes = (mark.read_bytes() for mark in self._marks())

@@ -3,7 +3,7 @@
 Rules of this module:
 
 - Each server is in a separate directory and reaches the others only through the proxies of `Network`.
-- Sessions are local (`localSessionsEnabled`), so the n-th write of an epoch has the counter n, as in the model.
+- The sessions are on the initial disks, so the n-th write of an epoch has the counter n, as in the model.
 - Time-outs are long: only a schedule, and no slow machine, ends a connection.
 - Everything is observed from outside: packets at the proxies, log files, the answers to `srvr`, replies to clients.
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from harness import real
 from harness.processes import LOOPBACK, Process, ServerError, srvr, wait_until
-from harness.reproduce.disks import logged_zxids, path_of, write_disk
+from harness.reproduce.disks import SESSION_MILLISECONDS, logged_zxids, password_of, path_of, write_disk
 from harness.reproduce.gates import DiskGate, ThreadGate
 from harness.reproduce.proxies import Network, Record
 from harness.reproduce.recorder import Recorder
@@ -51,7 +51,6 @@ def wait_for(differences: Callable[[], list[str]], seconds: float, what: str) ->
 
 TICK_MILLISECONDS = 2000
 LIMIT_TICKS = 60
-SESSION_MILLISECONDS = 600_000
 STALL_SECONDS = 20.0
 OPTIONS = (
     "-Xmx384m",
@@ -64,7 +63,8 @@ OPTIONS = (
     "-Dzookeeper.maxBatchSize=1",  # each transaction is a separate write, as in the model
     "-Dzookeeper.fastleader.maxNotificationInterval=500",
 )
-KEYS = {"localSessionsEnabled": "true", "maxSessionTimeout": str(SESSION_MILLISECONDS)}
+KEYS = {"maxSessionTimeout": str(SESSION_MILLISECONDS)}
+STALLS = 2  # connections of slow reads
 CHILDREN_COUNT = 104
 
 
@@ -97,8 +97,6 @@ class Lab(Servers):
     A `recorder` writes down packets, processes and disks, for `python -m checker validate`. `java_options` are added to
     those of the lab.
     """
-
-    session_milliseconds = SESSION_MILLISECONDS
 
     def __init__(
         self,
@@ -135,7 +133,8 @@ class Lab(Servers):
 
     def write_disk(self, sid: Sid, durable: Durable, znodes: int = 0) -> None:
         """Write the initial content of a server's disk. Raises ServerError where that is not possible."""
-        write_disk(self.data(sid), durable, znodes)
+        sessions = [_session_id(peer, number) for peer in self.sids for number in range(STALLS + 1)]
+        write_disk(self.data(sid), durable, znodes, sessions)
 
     def configure(self, sid: Sid, view: View) -> None:
         """Write the `zoo.cfg` of a server for a view; the other members are its proxies."""
@@ -181,6 +180,15 @@ class Lab(Servers):
 
     # --- clients
 
+    def connect(self, sid: Sid) -> Session:
+        """The session at a server that serves; it has one connection at a time. Raises ServerError."""
+        session = Session(SESSION_MILLISECONDS)
+        session.session_id = _session_id(sid)
+        session.password = password_of(session.session_id)
+        if not session.connect(self.client_port(sid)):
+            raise ServerError(f"server {sid} does not know the session {session.session_id:#x} of its disk")
+        return session
+
     def create(self, session: Session, path: str) -> None:
         """Create a znode. Raises ServerError if the server refuses."""
         answer = session.ask(CREATE, path, b"history", WORLD, 0)
@@ -194,8 +202,8 @@ class Lab(Servers):
         self.writes[number] = ClientWrite(sid, path, session)
 
     def stall(self, sid: Sid, requests: int) -> None:
-        """Delay the application of commits at a server: two connections each send slow reads (`CommitProcessor`)."""
-        self._stalls[sid] = [self._read_slowly(sid, requests) for _ in range(2)]
+        """Delay the application of commits at a server: connections each send slow reads (`CommitProcessor`)."""
+        self._stalls[sid] = [self._read_slowly(sid, number, requests) for number in range(1, STALLS + 1)]
         port = self.client_port(sid)
         enough = f"server {sid} has {requests} slow reads to answer"
         wait_until(lambda: required_integer(srvr(port).get("Outstanding", "0")) >= requests, STALL_SECONDS, enough)
@@ -205,9 +213,10 @@ class Lab(Servers):
         for stall in self._stalls.pop(sid, ()):
             stall.close()
 
-    def _read_slowly(self, sid: Sid, requests: int) -> socket.socket:
-        connection = socket.create_connection((LOOPBACK, self.client_port(sid)), 5.0)
-        opening = struct.pack("!iqiqi", 0, 0, SESSION_MILLISECONDS, 0, 16) + bytes(16) + b"\0"
+    def _read_slowly(self, sid: Sid, number: int, requests: int) -> socket.socket:
+        connection = socket.create_connection((LOOPBACK, self.client_port(sid)), STALL_SECONDS)
+        session = _session_id(sid, number)
+        opening = struct.pack("!iqiqi", 0, 0, SESSION_MILLISECONDS, session, 16) + password_of(session) + b"\0"
         connection.sendall(struct.pack("!i", len(opening)) + opening)
         (length,) = struct.unpack("!i", connection.recv(4))
         connection.recv(length)
@@ -217,6 +226,11 @@ class Lab(Servers):
         connection.sendall(b"".join(body))
         threading.Thread(target=_discard, args=(connection,), daemon=True).start()
         return connection
+
+
+def _session_id(sid: Sid, number: int = 0) -> int:
+    """The id of a session at a server: that of its client, and from 1 on those of slow reads."""
+    return (sid << 8) + number + 1
 
 
 def _discard(connection: socket.socket) -> None:

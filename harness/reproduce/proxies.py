@@ -5,7 +5,7 @@ Each server's `zoo.cfg` names proxies for the other servers' ports, so one liste
 Rules of this module:
 
 - A quorum connection has a queue in each direction. A packet waits there until `release`, unless the network is open
-  or `passes` lets its type through; PING packets overtake waiting ones.
+  or `passes` lets its type through; those that the model does not have overtake waiting ones.
 - A side that ends is not reported to the other side until the packets for that side are read, as on a network.
   A learner's side stays open even then, until `drop`.
 - An election connection exists while its pair is allowed. The opening of a connection contains the address of the
@@ -39,6 +39,8 @@ from spec.quorum import Sid
 HEAD = struct.Struct(">iqi")
 COUNT = struct.Struct(">i")
 SNAPSHOT_END = b"\x00\x00\x00\x0aBenWasHere"
+UNMODELLED = frozenset({PacketType.PING, PacketType.REVALIDATE})
+"""The types about sessions alone, which the model does not have."""
 FIRST_TO_LEARNERS = frozenset({PacketType.DIFF, PacketType.TRUNC, PacketType.SNAP})
 CONNECT_SECONDS = 30.0
 ABORT = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset
@@ -147,7 +149,7 @@ class Link:
             return packet
 
     def hold(self, way: Way) -> None:
-        """Hold the packets of a direction from now on, except PING, whatever the network does."""
+        """Hold the packets of a direction from now on, except the unmodelled ones, whatever the network does."""
         with self._lock:
             self.held.add(way)
 
@@ -203,7 +205,7 @@ class Link:
                 return
             self._note(way, packet, Fate.ARRIVED)
             queue = self._queues[way]
-            if packet.type == PacketType.PING and (queue or way in self.held):
+            if packet.type in UNMODELLED and (queue or way in self.held):
                 if not any(waiting.type in FIRST_TO_LEARNERS for waiting in queue):
                     self._deliver(way, packet)
             elif not queue and way not in self.held and self._network.passes(packet):

@@ -154,6 +154,17 @@ class Schedule:
             for txn in self.server(step.after, sid).remains.queue
         )
 
+    @cached_property
+    def never_written(self) -> frozenset[tuple[Sid, int]]:
+        """The transactions whose write fails, because the disk is full then: the server, and the zxid."""
+        return frozenset(
+            (sid, pending[0])
+            for step in self.steps
+            if step.move.action == ServerAction.FILL_DISK
+            for sid in step.move.arguments
+            if (pending := pending_appends(self.server(step.before, sid)))
+        )
+
     def group(self, row: Row, leader: Sid) -> frozenset[Sid]:
         """The leader and the servers that are connected with it."""
         learners = {

@@ -22,9 +22,15 @@ from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.setup import PlannedReconfig
 from harness import node, real
 from harness.processes import LOOPBACK, POLL_SECONDS, Process, ServerError, srvr
-from harness.reproduce.disks import logged_zxids, path_of, read_accepted_epoch, read_current_epoch, write_disk
+from harness.reproduce.disks import (
+    SESSION_MILLISECONDS,
+    logged_zxids,
+    path_of,
+    read_accepted_epoch,
+    read_current_epoch,
+    write_disk,
+)
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
-from harness.reproduce.lab import SESSION_MILLISECONDS
 from harness.servers import ANY_VERSION, CREATE, RECONFIG, SKIP_ACL, SYNC, WORLD
 from harness.session import Session
 from harness.twin.candidates import (

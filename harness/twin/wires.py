@@ -11,8 +11,7 @@ The coders are those of the node (`refimpl.wire`); this module knows no format.
 from collections.abc import Callable
 
 from harness.processes import LOOPBACK
-from harness.reproduce.disks import NO_CVERSION, creation_of, path_of
-from harness.reproduce.lab import SESSION_MILLISECONDS
+from harness.reproduce.disks import NO_CVERSION, SESSION_MILLISECONDS, creation_of, path_of
 from refimpl.disk.body import body_chunks
 from refimpl.peers.quorum_socket import SIGNATURE
 from refimpl.tree import Tree

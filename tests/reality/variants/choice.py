@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -32,33 +32,47 @@ from harness.reproduce.elections import vote_of
 from harness.reproduce.schedule import Schedule, ScheduledStep, pending_appends, schedule_of, with_losses
 from spec.election.messages import QuorumLost
 from spec.quorum import Sid
-from spec.releases import Release, defects_of
+from spec.releases import RELEASES, Release, defects_of
 from spec.server import Server
 from spec.variants import Area, Variant, of_area
 from spec.zab.events import Receive
 from spec.zab.state import Append
 from tests.reality.variants.visible import differences
 
+FIRST = (Release(3, 8, 0), Release(3, 9, 5))
+"""The releases of the findings, which come first."""
 FOLDER = next(path for path in bundled() if path.stem == "zookeeper-2845").parent
 STEPS = 15
-WALKS = 60  # from the first use of a variant on
+WALKS = 20  # from the first use of a variant on
 MORE = 4  # steps after a use that is late in a run
 MOST_OF_A_USE = 3  # runs that begin with one use, and are unlike one another
-MOST_STATES = 150_000  # of the search for a use
+MOST_STATES = (20_000, 150_000)  # of the search for a use: more if there is none
 MOST_ROWS = 40_000  # of a model, whose successors are kept
 TOGETHER = {
     Variant.NEWLEADER_ACK_BEFORE_SYNC: Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK,
     Variant.SYNC_FROM_APPLIED: Variant.TREE_AHEAD_OF_LOG,
 }
 """The defects that are left out with a variant: one changes all steps of it, the other changes none without it."""
+OF_ANOTHER = {Variant.COMMITTED_LOG_WITH_GAP: Variant.TREE_AHEAD_OF_LOG}
+"""The defects with the scenario of another one, because their own needs more steps than a run has."""
+DISKS = {
+    Variant.SNAPSHOT_SURVIVES_TRUNC: """\
+servers:
+  1: {epoch: 1, zxid: 1:2}
+  2: {epoch: 1, zxid: 1:2}
+  3: {epoch: 2, zxid: 1:2, log: [2:1]}
+  4: {epoch: 1, log: [1:1, 1:2, 1:3]}
+"""
+}
+"""Other disks for a scenario: the observer of ZOOKEEPER-4837 has the record that a TRUNC cuts the log at."""
 WITHOUT_EVENTS = {
     Variant.FUZZY_SNAPSHOT: "the driver has no event for a snapshot that is being written while a server gives up",
-    Variant.DISK_ERROR_KEEPS_TREE: "the driver has no event for a full disk",
     Variant.RESTORE_UNDONE: "no run has a restore; `quorate reproduce restore-undone` executes a schedule made by hand",
 }
 """The defects that need an event which the driver does not cause, so that a release does not show them in its runs."""
-WITH_LOCAL_SESSIONS = (3, 5)
-LOSE_QUORUM, CRASH = ServerAction.LOSE_QUORUM, ServerAction.CRASH
+HIDDEN = frozenset({Variant.COMMITS_AFTER_UPTODATE, Variant.EPOCH_BEFORE_LOG})
+"""The defects that change nothing in a release with ZOOKEEPER-3911, whose NEWLEADER logs and applies nothing."""
+LOSE_QUORUM, CRASH, FILL_DISK = ServerAction.LOSE_QUORUM, ServerAction.CRASH, ServerAction.FILL_DISK
 
 
 class NoRunError(Exception):
@@ -98,10 +112,8 @@ class ChosenRun:
         return tuple(re.sub(r"\d+", "n", caption) for caption in self.captions)
 
 
-def scenario_of(variant: Variant, release: Release) -> Path:
+def scenario_of(variant: Variant) -> Path:
     """The scenario of a defect, with the ensemble of its runs. Raises NoRunError if the driver has no events for it."""
-    if release.line < WITH_LOCAL_SESSIONS:
-        raise NoRunError("a release before 3.5 has no local sessions, so the sessions of the driver would take zxids")
     if variant in WITHOUT_EVENTS:
         raise NoRunError(WITHOUT_EVENTS[variant])
     if variant in of_area(Area.ELECTION):
@@ -110,7 +122,7 @@ def scenario_of(variant: Variant, release: Release) -> Path:
         raise NoRunError(
             f"no run has a reconfiguration; `quorate reproduce {variant.value}` executes a schedule by hand"
         )
-    file = FOLDER / f"{variant.value.lower()}.yaml"
+    file = FOLDER / f"{OF_ANOTHER.get(variant, variant).value.lower()}.yaml"
     if not file.exists():
         raise NoRunError(f"there is no scenario {file.name}")
     return file
@@ -118,13 +130,16 @@ def scenario_of(variant: Variant, release: Release) -> Path:
 
 def jobs_of(variant: Variant, release: Release) -> Iterator[tuple[Job, Job]]:
     """The ensembles of a variant's runs: each like the release, and without the variant. Raises NoRunError."""
-    text = scenario_of(variant, release).read_text("utf-8")
+    text = scenario_of(variant).read_text("utf-8")
+    text = re.sub(r"servers:\n(  .*\n)+", DISKS.get(variant, r"\g<0>"), text)
     text = re.sub(r"(violations|always): .*\n", "", text).replace("expect: violated", "expect: passed")
     for other in (text, _richer(text), f"{_richer(text)}commits: async\n"):
         if other.count("commits: async") > 1:
             return
         like = _job(re.sub(r"variants: .*\n", f"like: {release}\n", other))
         defects = _setup(like).all_variants - WITHOUT_EVENTS.keys()
+        if variant in HIDDEN and Variant.LOGGED_AFTER_UPTODATE in defects:
+            raise NoRunError("it changes no step: with ZOOKEEPER-3911, a learner logs and applies no DIFF at NEWLEADER")
         if variant not in defects:
             raise NoRunError("it changes nothing in its scenario with the other defects of the release")
         yield _with(other, defects), _with(other, defects - {variant, TOGETHER.get(variant, variant)})
@@ -132,8 +147,9 @@ def jobs_of(variant: Variant, release: Release) -> Iterator[tuple[Job, Job]]:
 
 def _richer(text: str) -> str:
     """The scenario with one more write, and the loss of one connection."""
+    disks = ", full_disks: 1" if "full_disks" in text else ""
     text = re.sub(r"workload: .*\n|faults: .*\n", "", text)
-    return text + "workload: {writes: 2}\nfaults: {crashes: 2, restarts: 2, disconnects: 1}\n"
+    return f"{text}workload: {{writes: 2}}\nfaults: {{crashes: 2, restarts: 2, disconnects: 1{disks}}}\n"
 
 
 def _with(text: str, variants: frozenset[Variant]) -> Job:
@@ -189,6 +205,8 @@ class Choice:
         self._job, self._without = job, Steps(without.model)
         self._steps = Steps(driven(job.model, _setup(job)))
         self.reasons = Counter[str]()
+        self.longer: list[ChosenRun] = []
+        """The runs with random steps at their ends."""
 
     def runs(self, rng: random.Random) -> Iterator[ChosenRun]:
         """Runs that use the variant, each at its shortest."""
@@ -202,17 +220,29 @@ class Choice:
         """Each run at its shortest, unless it has become like an earlier one."""
         kinds = set()
         for run in runs:
-            shorter = self._settled(self._shortened(run))
+            needed = self._shortened(run)
+            shorter = self._settled(needed)
             if shorter.kind not in kinds:
                 kinds.add(shorter.kind)
+                self.longer += islice(self._lengthened(needed), 2 * MOST_OF_A_USE)
                 yield shorter
 
     def _uses(self) -> Iterator[tuple[Step, ...]]:
         """The shortest paths to the first use of the variant, for each server and event that may use it."""
         model = watched(self._steps.model, self._without.model)
-        found = explore(model, Limits(states=MOST_STATES)).found
+        searches = (explore(model, Limits(states=states)).found for states in MOST_STATES)
+        found = next(filter(None, searches), {})
         for discovery in sorted(found.values(), key=lambda discovery: (discovery.depth, discovery.prop.name)):
             yield tuple(Step(step.move, step.row[:-1]) for step in discovery.path)
+
+    def repeated(self, run: ChosenRun) -> ChosenRun | None:
+        """The run of another release, if it is one of this release, uses the variant, and adds no violation."""
+        path = self._replayed(run.path[1:])
+        judged = self._judged(path) if len(path) == len(run.path) else None
+        if judged is None or not self._steps.violated(path[-1].row) <= self._steps.violated(judged.path[-1].row):
+            return None
+        whole = replace(judged, path=path)
+        return None if obstacle(whole.schedule) else whole
 
     def _continued(self, path: Sequence[Step], rng: random.Random) -> tuple[Step, ...]:
         """A path with random steps at its end: first an action, then a move of it."""
@@ -259,6 +289,16 @@ class Choice:
                 run, place = shorter, len(shorter.path)
             place -= 1
         return run
+
+    def _lengthened(self, run: ChosenRun) -> Iterator[ChosenRun]:
+        """The run with other random steps at its end, as long as nothing more is violated."""
+        rng, violated = random.Random(" ".join(run.captions)), self._steps.violated(run.path[-1].row)
+        for _ in range(WALKS):
+            path = self._continued(run.path, rng)
+            right = takewhile(lambda step: self._steps.violated(step.row) <= violated, path[len(run.path) :])
+            longer = replace(run, path=(*run.path, *right))
+            if not obstacle(longer.schedule):
+                yield longer
 
     def _replayed(self, steps: Iterable[Step]) -> tuple[Step, ...]:
         path = [Step(None, self._job.model.initial())]
@@ -369,13 +409,26 @@ def _obstacle(schedule: Schedule, step: ScheduledStep, after: ScheduledStep | No
         return "a snapshot or an epoch is written when the server wants, and here a crash comes before"
     if action == ServerAction.ELECT and not _hears_a_quorum(schedule, step.before, *arguments):
         return "an election that needs the vote of a server which does not take part, or has another epoch in its vote"
+    if action == ServerAction.ELECT and _saves(schedule, step, arguments[0]):
+        return "a leader of 3.4.14 takes no snapshot of what it has in memory alone, and that of the model does"
     if any(_writes_again(schedule.server(step.after, sid)) for sid in schedule.setup.sids):
         return "a record is written again, and its log file may be made anew before that"
+    if action == FILL_DISK and not _opens_a_file(schedule, arguments[0], step):
+        return "a record that cannot be written stays in memory, unless a file of the log is made for it"
     alone = [sid for sid in schedule.setup.sids if schedule.leads_without_quorum(step.after, sid)]
     ends = after is None or (after.move.action in (LOSE_QUORUM, CRASH) and after.move.arguments[0] in alone)
     if not ends and any(schedule.serves(step.after, sid) for sid in alone):
         return "a leader without a quorum goes on"
     return ""
+
+
+def _saves(schedule: Schedule, step: ScheduledStep, leader: Sid) -> bool:
+    """Whether a new leader has transactions in memory alone, which the model then saves (`spec.zab.memory.saved`).
+
+    A leader takes a snapshot in `ZooKeeperServer.loadData`, and not in the releases without ZOOKEEPER-1549.
+    """
+    takes_none = Variant.SNAPSHOT_OF_UNCOMMITTED not in schedule.setup.all_variants
+    return takes_none and bool(schedule.server(step.before, leader).remains.unlogged)
 
 
 def _writes_again(server: Server) -> bool:
@@ -384,6 +437,21 @@ def _writes_again(server: Server) -> bool:
     `FileTxnLog.append` names a file after its first record, and empties one of that name. The model has no files.
     """
     return not {txn.zxid for txn in server.durable.records}.isdisjoint(pending_appends(server))
+
+
+def _opens_a_file(schedule: Schedule, sid: Sid, step: ScheduledStep) -> bool:
+    """Whether the next write of a server is the first record of its process.
+
+    `FileTxnLog.append` makes a file and its padding then, and fails before the record is in its buffer. Otherwise the
+    record is in the buffer when the write fails, and the next one is written with it.
+    """
+    part, member = schedule.server(step.before, sid).zab, next(m for m in schedule.setup.members if m.sid == sid)
+    written = len(schedule.server(schedule.initial, sid).durable.records) > len(member.durable.records)
+    for earlier in schedule.steps[: schedule.steps.index(step)]:
+        before, after = schedule.server(earlier.before, sid), schedule.server(earlier.after, sid)
+        grows = len(after.durable.records) > len(before.durable.records)
+        written = after.election is not None and (written or grows)
+    return part is not None and isinstance(part.queue[0], Append) and not written
 
 
 def _hears_a_quorum(schedule: Schedule, row: Row, leader: Sid, members: tuple[Sid, ...]) -> bool:
@@ -395,9 +463,8 @@ def _hears_a_quorum(schedule: Schedule, row: Row, leader: Sid, members: tuple[Si
     The model of an election in one step has no rounds, and lets it join.
     """
     view = schedule.server(row, leader).view
-    durables = {sid: schedule.server(row, sid).durable for sid in (leader, *members)}
-    best = vote_of(leader, durables[leader])
-    voters = frozenset(sid for sid, durable in durables.items() if vote_of(sid, durable) <= best)
+    votes = {sid: vote_of(schedule.server(row, sid).peer) for sid in (leader, *members)}
+    voters = frozenset(sid for sid, vote in votes.items() if vote <= votes[leader])
     if leader not in members:
         group, serves = schedule.group(row, leader), schedule.serves(row, leader)
         voters = frozenset(sid for sid in group if schedule.serves(row, sid) is serves)
@@ -407,13 +474,13 @@ def _hears_a_quorum(schedule: Schedule, row: Row, leader: Sid, members: tuple[Si
 def choose(variant: Variant, release: Release, count: int, seed: int) -> list[ChosenRun]:
     """So many runs of a variant, unlike one another, the shortest first; those that show it before those that do not.
 
-    If there are too few, some have the same steps at other servers. Releases with the same defects have the same runs.
-    Raises NoRunError.
+    If there are too few, some have the same steps at other servers, and then some have random steps at their ends.
+    All releases of the variant have the runs of the first one, if they use the variant there too. Raises NoRunError.
     """
-    key = variant, frozenset(defects_of(release)), release.line >= WITH_LOCAL_SESSIONS, count, seed
+    key = variant, frozenset(defects_of(release)), count, seed
     if key not in _CHOSEN:
         try:
-            _CHOSEN[key] = _chosen(variant, release, count, seed)
+            _CHOSEN[key] = _as_first(variant, release, count, seed) or _chosen(variant, release, count, seed)
         except NoRunError as reason:
             _CHOSEN[key] = reason
     chosen = _CHOSEN[key]
@@ -422,9 +489,20 @@ def choose(variant: Variant, release: Release, count: int, seed: int) -> list[Ch
     return chosen
 
 
+def _as_first(variant: Variant, release: Release, count: int, seed: int) -> list[ChosenRun]:
+    """The runs of the first release with the variant, repeated here; none unless all of them can be."""
+    first = next(other for other in (*FIRST, *RELEASES) if variant in defects_of(other))
+    if first == release or len(chosen := choose(variant, first, count, seed)) < count:
+        return []
+    choices = [Choice(*jobs) for jobs in jobs_of(variant, release)]
+    runs = [next(filter(None, (choice.repeated(run) for choice in choices)), None) for run in chosen]
+    return [run for run in runs if run is not None] if None not in runs else []
+
+
 def _chosen(variant: Variant, release: Release, count: int, seed: int) -> list[ChosenRun]:
     runs: dict[tuple[str, ...], ChosenRun] = {}
     alike: dict[tuple[str, ...], ChosenRun] = {}
+    longer: dict[tuple[str, ...], ChosenRun] = {}
     reasons = Counter[str]()
     for number, (job, without) in enumerate(jobs_of(variant, release)):
         choice = Choice(job, without)
@@ -434,6 +512,7 @@ def _chosen(variant: Variant, release: Release, count: int, seed: int) -> list[C
             if sum(bool(other.shows) for other in runs.values()) >= 2 * count:
                 break
         reasons += choice.reasons
+        longer |= {run.kind: run for run in choice.longer}
         if sum(bool(run.shows) for run in runs.values()) >= count:
             break
     if not runs:
@@ -441,4 +520,8 @@ def _chosen(variant: Variant, release: Release, count: int, seed: int) -> list[C
             reasons.most_common(1)[0][0] if reasons else f"no run of {STEPS} steps uses it without a violation"
         )
     first, then = (sorted(some.values(), key=lambda run: (not run.shows, len(run.path))) for some in (runs, alike))
-    return [*first, *then][:count]
+    chosen = [*first, *then]
+    for run in sorted(longer.values(), key=lambda run: (not run.shows, -len(run.path))):
+        if not any(other.captions[: len(run.captions)] == run.captions for other in chosen):
+            chosen.append(run)
+    return chosen[:count]

@@ -68,14 +68,14 @@ what is new, and the second one writes this page:
 
 - The model is like the release: it has all of its known defects for which the driver has events. A search finds the
   first uses of the variant, random steps from a seed follow, and steps that are not needed are left out.
-- Releases with the same defects have the same runs. Where too few are unlike one another, some have the same steps at
-  other servers. The runs of 4646 and 4685 on 3.8.0, and of 1549 and `trunc-after-snap` on 3.9.5, are of an earlier
-  choice.
+- A variant has the same runs on all of its releases, if they use it there. Where too few are unlike one another, some
+  have the same steps at other servers, or random steps at their ends. The runs on 3.8.0 and 3.9.5, and some on 3.4.14
+  and 3.5.10, are of an earlier choice.
 - The variant adds no violation in the run. It changes a step, and in most runs the driver sees that: without the
   variant the model would have other roles, logs, epochs, snapshots, packets or ends of connections. A cell with *shown*
   has the number of these runs.
 - The driver compares all of that after each step ([how](how-to-reproduce.md)). A run that parts is executed a second
-  time, because a busy machine may be too late for a step. Most runs have 5 to 15 steps.
+  time, because a busy machine may be too late for a step. Most runs have 5 to 15 steps, and the last one ends them.
 - *Not executed* has a reason below the table, and so has a run in which the harness failed, which counts nowhere. *Not
   tried* has none: nobody has run the command for it.
 """
@@ -84,8 +84,16 @@ _BEHIND = """\
 
 - **ZOOKEEPER-4837.** Before its correction the model let an observer obey a TRUNC that no record of its log files can
   fulfil. The observer of 3.9.5 ended its process in each such run. `trunc-after-snap` has this now, and the run with it
-  agrees on 3.8.0 and 3.9.5 (`tests/node/test_reproduce.py`, a slow test). So no run of the table shows 4837, and no
-  release shows its scenario. Releases keep the snapshot of a new leader at a TRUNC (ZOOKEEPER-1549).
+  agrees on 3.8.0 and 3.9.5 (`tests/node/test_reproduce.py`, a slow test). So no release shows the scenario of 4837. In
+  the runs of the table the observer has the record that TRUNC cuts the log at, and each release keeps its snapshot.
+- **ZOOKEEPER-3642 on 3.4.14.** The leader of the model saves a snapshot that it has in memory alone. The leader of
+  3.4.14 takes none (ZOOKEEPER-1558), and its disk stayed empty. Such runs are left out there.
+- **TRUNC to another epoch.** If the next transaction of the leader is of another epoch than the last one of the
+  learner, 3.4.14 sends TRUNC. Later releases send SNAP, and so does the model. The runs of 4837 have other disks now.
+- **A snapshot instead of records.** What a learner of 3.8.0 has applied after TRUNC is in a snapshot, and in no record.
+  It counts as logged in the model, and the driver had looked for records alone.
+- **A full disk.** A record that cannot be written stays in the memory of `FileTxnLog`, and is written with the next,
+  unless its file of the log is new (*source*). So in the runs of ZOOKEEPER-4882 it is the first record of its process.
 - **ZOOKEEPER-4712.** The old thread of a server writes a transaction while the server looks for a leader. The model
   let the server vote with it. 3.8.0 votes with the zxid that it had read before, and another server was elected. A
   new leader had a snapshot with the transaction in the model, and 3.8.0 without it. The variant has both now; its
@@ -107,9 +115,8 @@ _BEHIND = """\
   notifications in the third. With equal epochs 3.4.3 had a leader after 9 s. With the epochs 2 and 1 3.4.14 had one
   after 6 to 10 s in 3 of 3 runs (*seen*).
 - **ZOOKEEPER-1514** was fixed in 3.4.4 too. Its run needs a vote between two others, and rests on its issue (*source*).
-- **ZOOKEEPER-2845** was fixed in 3.4.12, and of the releases that can be started here only 3.4.14 has
-  **ZOOKEEPER-3911**. The driver needs the local sessions of 3.5, so 3.4 is not executed; both rest on the code
-  (*source*).
+- **ZOOKEEPER-2845** was fixed in 3.4.12, 3.5.4 and 3.6.0, and **ZOOKEEPER-2959** in 3.4.13, 3.5.4 and 3.6.0. No release
+  that is started here has them, so both rest on the code (*source*).
 - **Reconfiguration, and a restore.** Schedules made by hand are executed on real servers ([the
   findings](findings/README.md#dynamic-reconfiguration)).
 """

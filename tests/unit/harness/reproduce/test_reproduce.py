@@ -1,5 +1,6 @@
 """The parts of `python -m harness reproduce` that need no real server: packets, the disk gate, schedules, errors."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from harness.corrections.agent import FOLDER, class_of
 from harness.corrections.choice import CORRECTIONS
 from harness.processes import wait_until
 from harness.reproduce import command
-from harness.reproduce.disks import logged_zxids, path_of, write_disk
+from harness.reproduce.disks import logged_zxids, newest_snapshot_paths, password_of, path_of, write_disk
 from harness.reproduce.ends import Outcome, Reproduction, WriteFate, is_committed
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate, compile_shim
 from harness.reproduce.proxies import SNAPSHOT_END, split_packet
@@ -75,13 +76,16 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Writer:
-    def __init__(self, directory: Path, shim: Path, records: int = 1) -> None:
+    def __init__(self, directory: Path, shim: Path, records: int = 1, *, full: bool = False) -> None:
         self.gate = DiskGate(directory / "gate")
+        if full:
+            self.gate.fill()
         self.file = directory / "log.200000001"
         script = (
             f"import os; f = os.open({str(self.file)!r}, os.O_WRONLY | os.O_CREAT)\n"
             f"os.write(f, b'H' * 16)\n"
-            f"for _ in range({records}): os.write(f, {RECORD!r})"
+            f"try:\n    for _ in range({records}): os.write(f, {RECORD!r})\n"
+            f"except OSError as error: os._exit(error.errno)\n"
         )
         environment = os.environ | {"LD_PRELOAD": str(shim), "DISK_GATE": str(self.gate.directory)}
         self.process = subprocess.Popen([sys.executable, "-c", script], env=environment)
@@ -128,6 +132,28 @@ class TestDiskGate:
     def test_an_open_gate_holds_nothing(self, tmp_path: Path, shim: Path) -> None:
         (tmp_path / "gate").mkdir()
         (tmp_path / "gate" / "open").touch()
+        writer = Writer(tmp_path, shim)
+        assert writer.process.wait(20.0) == 0
+        assert writer.size == 16 + len(RECORD)
+
+    def test_a_full_disk_takes_the_header_of_a_file_and_no_record(self, tmp_path: Path, shim: Path) -> None:
+        writer = Writer(tmp_path, shim, full=True)
+        assert writer.process.wait(20.0) == errno.ENOSPC
+        assert writer.size == 16
+
+    def test_a_write_that_waits_fails_when_the_disk_becomes_full(self, tmp_path: Path, shim: Path) -> None:
+        writer = Writer(tmp_path, shim)
+        writer.wait_for_write()
+        writer.gate.fill()
+        assert writer.process.wait(20.0) == errno.ENOSPC
+        assert writer.size == 16
+
+    def test_a_disk_with_space_again_is_written(self, tmp_path: Path, shim: Path) -> None:
+        (tmp_path / "gate").mkdir()
+        (tmp_path / "gate" / "open").touch()
+        gate = DiskGate(tmp_path / "gate")
+        gate.fill()
+        gate.free()
         writer = Writer(tmp_path, shim)
         assert writer.process.wait(20.0) == 0
         assert writer.size == 16 + len(RECORD)
@@ -232,6 +258,33 @@ def test_an_initial_disk_is_read_by_the_node_with_the_same_transactions(tmp_path
     assert {path_of(txn.zxid, txn.value) for txn in log} <= paths
     assert {"/base", "/base/000000", "/base/000001", "/base/000002"} <= paths
     assert logged_zxids(tmp_path) == (make_zxid(1, 2), make_zxid(2, 1)), "the first one is in the snapshot"
+
+
+def test_the_newest_complete_snapshot_is_read_and_a_beginning_is_not(tmp_path: Path) -> None:
+    log = (Txn(make_zxid(1, 1), "a"), Txn(make_zxid(1, 2), 7))
+    write_disk(tmp_path, Durable(1, 1, make_zxid(1, 2), log))
+    assert newest_snapshot_paths(tmp_path) == {path_of(txn.zxid, txn.value) for txn in log}
+    newer = tmp_path / "version-2" / f"snapshot.{make_zxid(2, 0):x}"
+    newer.write_bytes(b"ZKSN")
+    assert newest_snapshot_paths(tmp_path) == {path_of(txn.zxid, txn.value) for txn in log}
+
+
+def test_the_sessions_of_an_initial_disk_are_open(tmp_path: Path) -> None:
+    write_disk(tmp_path, Durable(), sessions=(0x101, 0x102))
+    assert set(database.load(tmp_path, tmp_path).tree.sessions) == {0x101, 0x102}
+
+
+@pytest.mark.parametrize(
+    ("session", "password"),
+    [
+        (0x101, "eb38a650419231d3daf1bf7a6b9f67f1"),
+        (0x201, "3872093f227214718cd188b04e1a022f"),
+        (0x1234567890ABCDEF, "f7721b383fd583ba74d220ede39f7b43"),
+    ],
+)
+def test_the_password_of_a_session_is_that_of_java_util_random(session: int, password: str) -> None:
+    """The values were printed by `new Random(id ^ 0xB3415C00L).nextBytes(bytes)` of OpenJDK 17."""
+    assert password_of(session).hex() == password
 
 
 @cache
