@@ -161,11 +161,12 @@ def listed(source: str, function: Callable[..., Any], *values: Any, right: str) 
     return cast("tuple[Any, ...]", call(source, items, *values, of=function))
 
 
-def first_row(model: Model) -> Row:
-    """The initial row. Raises ModelError for a value that cannot be hashed."""
-    for column in model.columns:
-        _check_hashable("the initial state puts into the column {!r}", column.initial, None, column.name)
-    return model.initial()
+def first_rows(model: Model) -> tuple[Row, ...]:
+    """The first rows. Raises ModelError for a value that cannot be hashed."""
+    for row in model.first_rows:
+        for column, value in zip(model.columns, row, strict=True):
+            _check_hashable("the initial state puts into the column {!r}", value, None, column.name)
+    return model.first_rows
 
 
 def first_of_equal(known: dict[Any, Any], value: Any, source: str) -> Any:

@@ -97,9 +97,10 @@ class Evaluator:
         self._waiting += pending
 
     def judge_first(self, block: RowBlock) -> None:
-        """Judge the initial state, the first row of a block."""
-        block.judgements[0] = 0
-        self._waiting.append(PendingRows(block, np.zeros(1, np.uint32), 0, np.full(1, ALL, np.uint64)))
+        """Judge the first states, the rows of a block."""
+        count = block.size
+        block.judgements[:count] = 0
+        self._waiting.append(PendingRows(block, np.arange(count, dtype=np.uint32), 0, np.full(count, ALL, np.uint64)))
 
     def examine_final(self, block: RowBlock, rows: Array, base: int) -> None:
         """Evaluate the FINAL properties in rows of states without a successor, at the next `settle`."""

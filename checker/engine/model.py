@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from reprlib import Repr
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -54,6 +54,8 @@ Row = tuple[Any, ...]
 Unit = tuple[str, str]
 """A unit of fairness: the name of a rule, and an action. A rule usually belongs to one process or one channel."""
 Projection = Callable[[Any], Hashable]
+MOST_FIRSTS: int = 1 << 15
+"""The first states of a model: the rows of a block of the table engine."""
 STRONG: Literal["strong"] = "strong"
 Strength: TypeAlias = bool | Literal["strong"]
 """The fairness of an action: True is weak, `STRONG` is strong, and False is none."""
@@ -327,7 +329,7 @@ class Property:
         """The columns and actors of a model with this property, and the operations that end each of its moves; a
         property of steps changes them (`steps`).
         """
-        return Installed(model.columns, model.actors, model.closing)
+        return model.parts
 
 
 class Installed(NamedTuple):
@@ -336,6 +338,7 @@ class Installed(NamedTuple):
     columns: tuple[Column, ...]
     actors: tuple[Actor, ...]
     closing: tuple[Send, ...]
+    firsts: tuple[Mapping[str, Any], ...]
 
 
 NO_EXCEPTION = Property(
@@ -350,7 +353,13 @@ states without a successor. Such a state has no successors: none of its moves co
 
 @dataclass(frozen=True)
 class Model:
-    """A system to explore. Raises ModelError if it uses an undefined name, or defines a name twice."""
+    """A system to explore. Raises ModelError if it uses an undefined name, or defines a name twice.
+
+    `firsts` are the first states, each by the values of columns that differ from `Column.initial`. Without them the
+    first state has the initial values. Equal first states count once.
+
+        Model(..., columns=(Column("coin", "heads"),), firsts=({}, {"coin": "tails"}))
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -358,6 +367,9 @@ class Model:
     rules: tuple[Rule, ...]
     properties: tuple[Property, ...] = ()
     symmetry: Symmetry | None = None
+    firsts: tuple[Mapping[str, Any], ...] = ()
+    first_rows: tuple[Row, ...] = field(init=False, repr=False, compare=False)
+    """The rows at which exploration starts."""
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
     rule_index: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -365,16 +377,17 @@ class Model:
     """The operations that end each move, after its own; properties install them."""
     known: dict[int | str, dict[Any, Any]] = field(init=False, repr=False, compare=False)
     """The first of equal values, for the place of each column, and of equal operations, for the name of each actor."""
-    _given: tuple[tuple[Column, ...], tuple[Actor, ...]] = field(init=False, repr=False, compare=False)
+    _given: Installed = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_given", (self.columns, self.actors))
         object.__setattr__(self, "closing", ())
+        object.__setattr__(self, "_given", self.parts)
         for prop in self.properties:
             installed = prop.installed(self)
             for part, value in installed._asdict().items():
                 object.__setattr__(self, part, value)
         object.__setattr__(self, "index", _numbered("column", [c.name for c in self.columns]))
+        object.__setattr__(self, "first_rows", self._first_rows())
         for column in self.columns:
             _check_channel(column, self.index)
         object.__setattr__(self, "known", defaultdict(dict))
@@ -412,13 +425,37 @@ class Model:
             if name not in self.index:
                 raise ModelError(f"{who} names the column {name!r}, which the model {self.name!r} does not have")
 
+    def _first_rows(self) -> tuple[Row, ...]:
+        if isinstance(self.firsts, Mapping):
+            raise ModelError(f"the model {self.name!r} declares firsts={self.firsts!r}; write a tuple of mappings")
+        for values in self.firsts:
+            self._known("a first state", list(values)) if values else None
+        if len(self.firsts) > MOST_FIRSTS:
+            count = f"at most {MOST_FIRSTS:,} first states, and {self.name!r} has {len(self.firsts):,}"
+            raise ModelError(f"a model has {count}; let a rule choose what differs")
+        rows = [tuple(values.get(c.name, c.initial) for c in self.columns) for values in self.firsts or ({},)]
+        try:
+            return tuple(dict.fromkeys(rows))
+        except TypeError:  # a value that cannot be hashed, which the engines name
+            return tuple(rows)
+
     def initial(self) -> Row:
-        """The row at which exploration starts."""
-        return tuple(column.initial for column in self.columns)
+        """The row at which exploration starts. Raises ModelError if there are several (`first_rows`)."""
+        if len(self.first_rows) > 1:
+            raise ModelError(
+                f"the model {self.name!r} has {len(self.first_rows)} first states, and this needs one alone"
+            )
+        return self.first_rows[0]
+
+    @property
+    def parts(self) -> Installed:
+        """The parts that properties change, as they are."""
+        return Installed(self.columns, self.actors, self.closing, self.firsts)
 
     def _repr_html_(self) -> str:
         """The columns, actors, rules and properties, as HTML for a notebook."""
-        columns = [(column.name, _BRIEF.repr(column.initial), _ends(column)) for column in self.columns]
+        at_first = [", ".join(dict.fromkeys(map(_BRIEF.repr, values))) for values in zip(*self.first_rows, strict=True)]
+        columns = [(column.name, at_first[place], _ends(column)) for place, column in enumerate(self.columns)]
         actors = [(actor.name, ", ".join(actor.columns)) for actor in self.actors]
         rules = [(rule.name, _columns_of(rule.reads), _listed(rule.actions), _fairness(rule)) for rule in self.rules]
         properties = [(prop.name, prop.kind.value, _columns_of(prop.reads), prop.meaning) for prop in self.properties]
@@ -471,15 +508,23 @@ class Model:
 
     def with_properties(self, properties: Iterable[Property]) -> Model:
         """The same system with other properties."""
-        return Model(self.name, *self._given, self.rules, tuple(properties), self.symmetry)
+        return self._with(properties=tuple(properties))
 
     def with_symmetry(self, symmetry: Symmetry | None) -> Model:
         """The same system with another declaration of its symmetry. Raises ModelError."""
-        return Model(self.name, *self._given, self.rules, self.properties, symmetry)
+        return self._with(symmetry=symmetry)
+
+    def with_firsts(self, firsts: Iterable[Mapping[str, Any]]) -> Model:
+        """The same system with other first states. Raises ModelError."""
+        return self._with(firsts=tuple(firsts))
 
     def with_rules(self, rules: Iterable[Rule]) -> Model:
         """The system with other rules. Raises ModelError."""
-        return Model(self.name, *self._given, tuple(rules), self.properties, self.symmetry)
+        return self._with(rules=tuple(rules))
+
+    def _with(self, **changes: Any) -> Model:
+        columns, actors, _, firsts = self._given
+        return replace(self, **{"columns": columns, "actors": actors, "firsts": firsts, **changes})
 
 
 def _check_channel(column: Column, names: Container[str]) -> None:

@@ -245,6 +245,8 @@ class Part:
     def _refill(self, files: SavedFiles, saved: SavedPart) -> None:
         """Restore the history, the set of states seen, and the graph."""
         history, visited = self.state.history, self.state.visited
+        places = self.tables.first_states().places
+        self.rounds.know_roots(len(places))
         for records in files.read(STATES, history.record):
             numbers = np.arange(history.size, history.size + len(records))
             if np.any(records["parent"] >= np.maximum(numbers, 1)):
@@ -252,6 +254,10 @@ class Part:
             if history.has_fingerprints:
                 visited.refill(np.ascontiguousarray(records["fingerprint"]), history.size)
             history.extend(records)
+        if history.size >= len(places) and not np.array_equal(
+            np.concatenate([part["ordinal"] for part in history.between(0, len(places))]), places
+        ):
+            raise CheckpointError(f"{files.folder}: the first states are not those of the model; {AGAIN}")
         if self.state.graph is not None:
             self._refill_graph(self.state.graph, files, saved.states)
 

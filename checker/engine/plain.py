@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import psutil
 
-from checker.engine.contract import first_row
+from checker.engine.contract import first_rows
 from checker.engine.discovery import Discovery
 from checker.engine.growth import BOUNDED, Growth
 from checker.engine.liveness import plain_liveness
@@ -30,7 +30,7 @@ from checker.engine.model import (
     Trivial,
 )
 from checker.engine.result import VALUE, Coverage, Evaluations, Exploration, Limits, Stop
-from checker.engine.semantics import answer, by_rule, in_state, ordinals, raised, rebuild
+from checker.engine.semantics import answer, by_rule, in_state, raised, rebuild, route
 from checker.engine.steps import count_steps, forget_steps, stop_counting
 
 _Parents = dict[Row, tuple[Row, int] | None]
@@ -53,7 +53,7 @@ def explore(
     began = time.monotonic(), psutil.Process().memory_info().rss
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
-    parents: _Parents = {first_row(model): None}
+    parents: _Parents = dict.fromkeys(first_rows(model))
     forget_steps(model)
     try:
         _explore(result, parents, began, progress, until_witnessed=until_witnessed)
@@ -189,7 +189,7 @@ def _note_error(result: Exploration, parents: _Parents, row: Row, error: AnswerE
     """Make a finding of an exception. Raises ModelError for any other error, with the path to the row."""
     if isinstance(error, RaisedError) and NO_EXCEPTION.name in result.found:
         return
-    path = rebuild(result.model, ordinals(parents, row))
+    path = rebuild(result.model, route(result.model, parents, row))
     if not isinstance(error, RaisedError):
         raise in_state(error, path) from error
     result.found[NO_EXCEPTION.name] = Discovery(NO_EXCEPTION, raised(error), len(path) - 1, path)
@@ -206,7 +206,7 @@ def _evaluate(result: Exploration, parents: _Parents, row: Row, *, final: bool) 
             continue
         count.premise += 1
         if isinstance(verdict, Finding) and prop.name not in result.found and not prop.kind.is_liveness:
-            path = rebuild(result.model, ordinals(parents, row))
+            path = rebuild(result.model, route(result.model, parents, row))
             result.found[prop.name] = Discovery(prop, verdict, len(path) - 1, path)
 
 

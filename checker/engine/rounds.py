@@ -141,13 +141,20 @@ class Rounds:
         self._spare: list[Slice] = []
 
     def begin(self) -> None:
-        """Add the initial state."""
-        state, block = self._state, self.following.begin()
-        state.visited.refill(block.fingerprints[:1], 0)
-        state.history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), [block.fingerprints[:1]])
+        """Add the first states."""
+        state, (block, places) = self._state, self.following.begin()
+        fingerprints = block.fingerprints[: block.size]
+        state.visited.refill(fingerprints, 0)
+        state.history.append(np.zeros(block.size, np.uint32), places, [fingerprints])
+        self.know_roots(block.size)
         state.evaluator.judge_first(block)
         self.settle()
-        self._mark([Target(block, 0, 1, 0)])
+        self._mark([Target(block, 0, block.size, 0)])
+
+    def know_roots(self, count: int) -> None:
+        """Note the number of first states."""
+        history = self._state.history
+        history.roots, history.has_places = count, len(self._state.result.model.first_rows) > 1
 
     def begin_level(self) -> int:
         """Make the next level the present one; return its number of rows."""

@@ -575,6 +575,7 @@ class _BreadthFirst:
     def explore(self, request: Request) -> Exploration:
         if isinstance(request.workers, int):
             return by_threads(request).run()
+        request.model.initial()  # raises an error if there are several first states, which no cluster divides
         return request.workers.explore(request)
 
 

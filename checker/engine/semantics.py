@@ -5,7 +5,7 @@ in the same order, so the n-th successor means the same to both. A path that the
 rebuilt here, which checks the tables at every step.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from checker.engine.contract import check, first_of_equal, moves, project, rename, short, step
 from checker.engine.discovery import Discovery, Step
@@ -163,7 +163,8 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: lis
             return False
         for place, value in zip(places, outcome.values, strict=True):
             if not (values := model.known[place]):
-                values[model.columns[place].initial] = model.columns[place].initial
+                for first in model.first_rows:
+                    first_of_equal(values, first[place], "the initial state")
             row[place] = first_of_equal(values, value, f"the step of {name!r}")
         if outcome.sends and not _carry_out(model, row, outcome.sends, sent):
             return False
@@ -179,15 +180,34 @@ def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[in
     return steps[::-1]
 
 
+def route(model: Model, parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[int]:
+    """The path to a row for `rebuild`. `parents` are those of `ordinals`."""
+    steps, start = ordinals(parents, row), row
+    while (parent := parents[start]) is not None:
+        start = parent[0]
+    return [*start_of(model, start), *steps]
+
+
+def start_of(model: Model, row: Row) -> list[int]:
+    """The beginning of a path for `rebuild` that starts at a first row: its number, if there are several."""
+    return [model.first_rows.index(row)] if len(model.first_rows) > 1 else []
+
+
+def length(model: Model, ordinals: Sequence[int]) -> int:
+    """The number of moves of a path for `rebuild`."""
+    return len(ordinals) - (len(model.first_rows) > 1)
+
+
 def rebuild(
     model: Model, ordinals: Iterable[int], is_reached: Callable[[Row], bool] = lambda _: True
 ) -> tuple[Step, ...]:
-    """The path from the initial row that takes these successors.
+    """The path from a first row that takes these successors; if there are several, it begins with the number of one.
 
     Raises ModelError if one is missing, or if the path does not reach the row that the tables reached.
     """
-    path = [Step(None, model.initial())]
-    for ordinal in ordinals:
+    rest = iter(ordinals)
+    path = [Step(None, model.first_rows[next(rest) if len(model.first_rows) > 1 else 0])]
+    for ordinal in rest:
         step = next((step for n, step in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
         if step is None:
             raise ModelError(

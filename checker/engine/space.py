@@ -4,7 +4,7 @@ A search keeps a fingerprint of each state, and the number of the move that led 
 the states again with the semantics of the plain engine, one when the reader asks for it. It costs the time of Python
 for each move, and the memory of the states that it has made. Rules of this module:
 
-- The order is breadth first, and the number of a state is its place in this order. The first state has the number 0.
+- The order is breadth first, and the number of a state is its place in this order. The first states come first.
 - The new states of each depth, and the moves of a graph, must be as many as the search has counted. Any other number is
   a ModelError, so that a pass to the end is also a check of the search against collisions.
 - The states of the last depth of a search that a finding or a limit ended were seen and not expanded: a graph has no
@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from checker.engine.contract import first_row
+from checker.engine.contract import first_rows
 from checker.engine.model import NO_EXCEPTION, Kind, Model, ModelError, Renaming, Row
 from checker.engine.semantics import finding_at, possible, renamed
 from checker.engine.values import brief, show, to_json
@@ -152,7 +152,9 @@ class _SecondPass:
             raise _difference(self.seen.model, f"a state at depth {record.depth}, and the search none")
 
     def _first(self) -> Iterator[StateRecord]:
-        yield self._added(first_row(self.seen.model), 0)
+        for row in first_rows(self.seen.model):
+            if row not in self.numbers:
+                yield self._added(row, 0)
 
     def _expanded(self, rows: list[Row], depth: int) -> Iterator[StateRecord]:
         """The new states that the moves of these rows lead to."""
@@ -203,7 +205,7 @@ def drawing_lines(graph: StateGraph) -> Iterator[str]:
         frame = "rounded" if state.number < graph.expanded else '"rounded,dashed"'
         lines = [str(state.number), *_differences(graph.states[0], state), *(f"violates {name}" for name in names)]
         marks = ", color=red, fontcolor=red" if names else ""
-        marks += ", penwidth=2" if not state.number else ""
+        marks += ", penwidth=2" if not state.depth else ""
         yield f"  {state.number} [style={frame}, label={_quoted(*lines)}{marks}];"
     for edge in graph.edges:
         caption = " ".join([edge.action, *(brief(to_json(argument)) for argument in edge.arguments)])

@@ -83,7 +83,7 @@ class StepProperty(Property):
 
         Raises ModelError for an unknown actor, and for a model with a column or an actor that is named like `STEPS`.
         """
-        return self.judging(model.name, Installed(model.columns, model.actors, model.closing))
+        return self.judging(model.name, model.parts)
 
     def judging(self, model: str, parts: Installed) -> Installed:
         """The parts of a model of this name that judges this property. Raises ModelError as `installed`."""
@@ -101,7 +101,7 @@ class StepProperty(Property):
         if STEPS in names or STEPS in {column.name for column in columns}:
             why = f"{self.name!r} keeps findings in {STEPS!r}, and the model {model!r} has a part of that name"
             raise ModelError(f"the property {why}; rename that part")
-        return Installed((*columns, Column(STEPS, ())), (*actors, Actor(STEPS, (STEPS,), _noted)), parts.closing)
+        return parts._replace(columns=(*columns, Column(STEPS, ())), actors=(*actors, Actor(STEPS, (STEPS,), _noted)))
 
     def _judged(self, actor: Actor) -> Actor:
         if actor.name not in self.actors:

@@ -190,7 +190,7 @@ def _renamed_run(model: Model, symmetry: Symmetry, path: Iterable[Step]) -> tupl
 
 def _path(model: Model, rows: list[Row]) -> tuple[Step, ...]:
     """The run of a model through these rows; () if there is none."""
-    if rows[0] != model.initial():
+    if rows[0] not in model.first_rows:
         return ()
     path = [Step(None, rows[0])]
     for before, after in pairwise(rows):
@@ -205,7 +205,7 @@ def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
     """Compare states of random walks with renamed ones; return how many. Raises ModelError at the first difference."""
     chance, compared, explored = random.Random(seed), set[Row](), searched(model, symmetry)
     for _ in range(WALKS):
-        row = explored.initial()
+        row = chance.choice(explored.first_rows) if len(explored.first_rows) > 1 else explored.initial()
         for _ in range(LONGEST):
             if len(compared) >= MOST_COMPARED:
                 return len(compared)

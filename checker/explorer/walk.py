@@ -137,6 +137,7 @@ class Walks:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self._first = Step(None, model.initial())
         self._known: OrderedDict[Row, tuple[tuple[Move, Row], ...]] = OrderedDict()
         self._lost: dict[tuple[str, Row], bool] = {}
         self._lock = threading.Lock()
@@ -156,7 +157,7 @@ class Walks:
 
     def path(self, ordinals: Sequence[int]) -> Path:
         """The steps of a walk; the first has no move. Raises BadRequestError for an ordinal without a move."""
-        path = [Step(None, self.model.initial())]
+        path = [self._first]
         for number, ordinal in enumerate(ordinals, 1):
             moves = self.next(path[-1].row)
             if ordinal >= len(moves):

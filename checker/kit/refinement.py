@@ -19,7 +19,7 @@ operation that maps the state after it, and the pair of abstract states is judge
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from checker.engine import (
@@ -106,37 +106,37 @@ class Refinement(StepProperty):
         for name in self.mapped:
             if name not in index:
                 raise ModelError(f"the mapping of {self.name!r} reads the column {name!r}, and there is none")
-        parts = Installed(model.columns, model.actors, model.closing)
-        if added[0] not in index:  # else the parts are those of a model with this property
-            for renaming in model.symmetry.renamings if model.symmetry else ():
-                if not {*added} <= renaming.columns.keys():
-                    right = f"write interchangeable(model.with_properties([... {self.name} ...]), names)"
-                    raise ModelError(f"the symmetry of {model.name!r} was declared without {self.name!r}; {right}")
-            parts = self._with_image(parts, added, index)
-        parts = self.judging(model.name, parts)
-        image = tuple(column.initial for column in parts.columns if column.name in added)
-        if image == self.abstract.initial():
-            return parts
+        parts, send = model.parts, Send(f"mapping of {self.name}", MAP)
+        if send not in parts.closing:
+            parts = parts._replace(closing=(*parts.closing, send))
+        if added[0] in index:  # these are parts of a model with this property, which may begin inside a run
+            return self.judging(model.name, parts)
+        for renaming in model.symmetry.renamings if model.symmetry else ():
+            if not {*added} <= renaming.columns.keys():
+                right = f"write interchangeable(model.with_properties([... {self.name} ...]), names)"
+                raise ModelError(f"the symmetry of {model.name!r} was declared without {self.name!r}; {right}")
+        actors = (
+            Actor(send.actor, self.mapped, self._map),
+            Actor(self.name, tuple(added), lambda _, image: Outcome(image)),
+        )
+        columns = (*parts.columns, *(Column(name, None) for name in added))
+        parts = self.judging(model.name, parts._replace(columns=columns, actors=(*parts.actors, *actors)))
+        initial = {column.name: column.initial for column in parts.columns}
+        firsts = tuple({**values, **self._first(added, {**initial, **values})} for values in model.firsts or ({},))
+        columns = tuple(replace(c, initial=firsts[0].get(c.name, c.initial)) for c in parts.columns)
+        return parts._replace(columns=columns, firsts=firsts if model.firsts else ())
+
+    def _map(self, values: tuple[Any, ...], _: str) -> Outcome:
+        return Outcome(values, (Send(self.name, self.image(values)),))
+
+    def _first(self, added: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
+        """The abstract columns of a first state, with a finding if it maps to no first state."""
+        image = self.image(tuple(values[name] for name in self.mapped))
+        columns = dict(zip(added, image, strict=True))
+        if image in self.abstract.first_rows:
+            return columns
         finding = Finding(f"no first state of {self.abstract.name!r}", (("at first", self._shown(image)),))
-        columns = [
-            Column(STEPS, with_finding(column.initial, self.name, finding)) if column.name == STEPS else column
-            for column in parts.columns
-        ]
-        return parts._replace(columns=tuple(columns))
-
-    def _with_image(self, parts: Installed, added: list[str], index: Mapping[str, int]) -> Installed:
-        mapper = f"mapping of {self.name}"
-
-        def map_state(values: tuple[Any, ...], _: str) -> Outcome:
-            return Outcome(values, (Send(self.name, self.image(values)),))
-
-        def follow(_: Row, image: Row) -> Outcome:
-            return Outcome(image)
-
-        first = self.image(tuple(parts.columns[index[name]].initial for name in self.mapped))
-        columns = (Column(name, value) for name, value in zip(added, first, strict=True))
-        actors = Actor(mapper, self.mapped, map_state), Actor(self.name, tuple(added), follow)
-        return Installed((*parts.columns, *columns), (*parts.actors, *actors), (*parts.closing, Send(mapper, MAP)))
+        return {**columns, STEPS: with_finding(values[STEPS], self.name, finding)}
 
     def _shown(self, row: Row) -> str:
         values = zip(self.abstract.columns, row, strict=True)

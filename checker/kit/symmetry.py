@@ -50,10 +50,10 @@ def interchangeable(model: Model, names: Iterable[str]) -> Model:
     """
     chosen = tuple(names)
     _check_names(model, chosen)
-    first = model.initial()
+    first = set(model.first_rows)
     for one, other in pairwise(chosen):
         exchange = {one: other, other: one}
-        if _row_after(model, first, exchange) != first:
+        if {_row_after(model, row, exchange) for row in first} != first:
             raise ModelError(f"{one!r} and {other!r} are not interchangeable: their first states differ")
     orders = product(*map(permutations, _groups_of(chosen)))
     exchanges = (dict(zip(chosen, chain(*order), strict=True)) for order in orders)

@@ -119,7 +119,7 @@ def ensemble_job(
 
 @dataclass(frozen=True)
 class OracleRefinement:
-    """The refinement of a job of the oracle grain to the fine grain. See `checker.job.Refinement`."""
+    """The refinement of a job of the oracle grain to the fine grain. See `checker.job.FinerGrain`."""
 
     coarse: Job
     setup: Setup

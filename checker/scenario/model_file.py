@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from checker.engine import Model, ModelError
-from checker.engine.contract import first_row
+from checker.engine.contract import first_rows
 from checker.job import Job
 from checker.printable import nearest
 from checker.scenario.yaml_lines import ScenarioError
@@ -68,7 +68,7 @@ def load_model(path: Path, presenter: str | None = None) -> Job:
     line = _line_of(value)
     model = _model(str(file), line, call, value)
     with _reported(file, call.name):
-        first_row(model)
+        first_rows(model)
     source = {
         "kind": KIND,
         "file": file.as_posix(),

@@ -86,12 +86,13 @@ class Rerun:
     """Executes sequences of moves of a model again, by the plain engine, until a property finds something."""
 
     def __init__(self, model: Model, prop: Property) -> None:
-        self._model, self._prop = model, prop
+        self._model, self._prop, self._start = model, prop, model.first_rows[0]
         self._rules = {rule.name: rule for rule in model.rules}
         self.best: Discovery | None = None
 
     def without_parts(self, found: Discovery, deadline: Deadline) -> Discovery:
         """The finding at the end of the shortest run that remains after parts of this one are left out."""
+        self._start = found.path[0].row
         run = self.execute(self._moves(found.path))
         if run is None:
             raise ModelError(f"the property {self._prop.name!r} finds nothing where it found something before")
@@ -105,7 +106,7 @@ class Rerun:
 
     def execute(self, moves: Iterable[RuleMove]) -> ExecutedRun | None:
         """The run to the first finding that takes these moves where they are possible; None without a finding."""
-        path = [Step(None, self._model.initial())]
+        path = [Step(None, self._start)]
         run: list[RuleMove] = []
         visits = {path[0].row: 0}
         finding = finding_at(self._model, self._prop, path[0].row)

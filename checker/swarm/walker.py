@@ -42,7 +42,7 @@ HALVINGS = 6  # of the depth limit at most
 SHORTEST = 16  # steps of a depth limit, unless the greatest depth is less
 MOST_WALKS = 1 << 31
 _MODES = (0, 1, 1, 1, 2, 2, 3, 3)  # of eight walks: one uniform, three by action, two by place, two by priority
-_LIMIT, _MODE, _BRANCH, _CHANGE = (np.uint64(n) for n in (1, 2, 3, 4))
+_LIMIT, _MODE, _BRANCH, _CHANGE, _FIRST = (np.uint64(n) for n in (1, 2, 3, 4, 1 << 32))
 
 
 def plans(seed: int, first: int, count: int, depth: int) -> Plans:
@@ -95,8 +95,8 @@ class SharedTables:
     """The tables of a process, and the arrays that belong to them.
 
     `hashes` (u64) has a number for each label that depends only on the name of its action. `alarms` and `final_alarms`
-    (u8) mark the judgements and verdicts that end a walk. The initial state has `cells` (u32, padded), a `fingerprint`
-    and a `judgement`.
+    (u8) mark the judgements and verdicts that end a walk. The first states have `cells` (u32, padded), `fingerprints`,
+    `judgements`, and `places` among `Model.first_rows`.
     """
 
     def __init__(self, model: Model, seed: int = SEED) -> None:
@@ -104,11 +104,14 @@ class SharedTables:
         self.hashes = np.zeros(0, np.uint64)
         self.alarms, self.final_alarms = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
         pool = Pool(len(model.columns))
-        block = NextLevel(tables, pool, WaitingBlocks(tables, pool)).begin()
+        block, self.places = NextLevel(tables, pool, WaitingBlocks(tables, pool)).begin()
         evaluator = Evaluator(tables, Exploration(model, "swarm", Limits()))
         evaluator.judge_first(block)
         evaluator.judge_waiting()
-        self.cells, self.fingerprint, self.judgement = block.rows[0], block.fingerprints[0], block.judgements[0]
+        count = block.size
+        self.cells, self.fingerprints, self.judgements = (
+            values[:count] for values in (block.rows, block.fingerprints, block.judgements)
+        )
         self.grow()
 
     def fill(self, keys: Array) -> None:
@@ -151,10 +154,12 @@ class Walker:
         """Begin a part of the walks. With `steps`, the only walk ends there and its ordinals are recorded."""
         count, start = len(plans.numbers), self._shared
         self._plans = plans if steps is None else plans._replace(limits=np.full(1, steps, np.uint64))
+        # All walks of a group begin alike, since they repeat parts of one run.
+        self._firsts = firsts = mixed(plans.keys[:, 0] ^ _FIRST) % np.uint64(len(start.cells))
         self._walks = walks = walk_kernels.RunningWalks(
-            np.repeat(start.cells.reshape(1, -1), count, axis=0),
-            np.full(count, start.fingerprint, np.uint64),
-            np.full(count, start.judgement, np.uint32),
+            start.cells[firsts],
+            start.fingerprints[firsts],
+            start.judgements[firsts],
             np.zeros(count, np.uint32),
             np.zeros(count, np.uint8),
             np.full(plans.changes.shape, ~np.uint64(0), np.uint64),
@@ -165,13 +170,13 @@ class Walker:
         self._fired, self._registers = np.zeros(64, np.uint64), np.zeros(REGISTERS, np.uint8)
         self._judged, self._final = Tally(), Tally()
         self._make_room()
-        at_first = int(start.judgement)
-        self._judged.times[at_first], self._judged.first[at_first] = count, plans.numbers[0]
-        walk_kernels.observe_all(self._registers, walks.fingerprints[:1])
+        np.add.at(self._judged.times, walks.judgements, 1)
+        np.minimum.at(self._judged.first, walks.judgements, plans.numbers)
+        walk_kernels.observe_all(self._registers, np.unique(walks.fingerprints))
         self._visited[:] = 0
-        self._visited[start.cells[: len(start.tables.model.columns)]] = 1
-        if steps == 0 or start.alarms[at_first]:
-            walks.status[:] = walk_kernels.ALARMED if start.alarms[at_first] else walk_kernels.ENDED
+        self._visited[walks.rows[:, : len(start.tables.model.columns)]] = 1
+        is_alarmed = start.alarms[walks.judgements] != 0
+        walks.status[:] = np.where(is_alarmed, walk_kernels.ALARMED, walk_kernels.ENDED if steps == 0 else walks.status)
 
     def advance(self, budget: int) -> None:
         """Continue the walks of the part for at most this number of steps. Raises ModelError."""
@@ -249,9 +254,10 @@ class Walker:
 
     @property
     def ordinals(self) -> list[int]:
-        """The ordinals of the steps of the only walk."""
+        """The path of the only walk, for `rebuild`."""
         ordinals: list[int] = self._walks.ordinals[: int(self._walks.at[0])].tolist()
-        return ordinals
+        has_places = len(self._shared.tables.model.first_rows) > 1
+        return [int(self._shared.places[int(self._firsts[0])]), *ordinals] if has_places else ordinals
 
     @property
     def values(self) -> Row:

@@ -54,9 +54,10 @@ class ReplayResult:
 def replay(trace: Trace, job: Job) -> ReplayResult:
     """Run a trace on the job that its source describes. Raises ReplayError where they differ."""
     prop = None if trace.kind is None else _property(trace, job, trace.kind)
-    row = job.model.initial()
-    _compare_lanes(0, trace.steps[0].lanes, [lanes_of(job, row)])
-    paths: list[Path] = [(Step(None, row),)]
+    firsts, lanes = job.model.first_rows, trace.steps[0].lanes
+    paths: list[Path] = [(Step(None, row),) for row in firsts if not changed_fields(lanes, lanes_of(job, row))]
+    if not paths:
+        _compare_lanes(0, lanes, [lanes_of(job, row) for row in firsts])
     for step in trace.steps[1:]:
         paths = _advance(job, step, paths)
     if prop is None:

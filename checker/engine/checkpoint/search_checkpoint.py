@@ -278,7 +278,7 @@ class ReplayableTables(Tables):
 
         The functions of a different model may get meaningless questions, and raise any exception.
         """
-        self.row(self.model.initial())
+        self.first_states()
         for keys in np.split(questions, np.flatnonzero(questions == END) + 1)[:-1]:
             self.fill(keys[:-1])
 

@@ -27,6 +27,7 @@ from checker.engine.kernels import graph_kernels as kernels
 from checker.engine.liveness.lasso import forcing, lasso
 from checker.engine.model import Kind, ModelError, Property
 from checker.engine.result import Exploration, Liveness
+from checker.engine.semantics import length
 from checker.engine.states.frontier import OriginLog, RecordFile
 from checker.engine.tables import Tables
 
@@ -267,7 +268,7 @@ class _LassoSearch:
             loop: list[int] | None = self._around(entry)
         else:
             loop = self._next(entry, set(), entry)[0] if part.offsets[entry] < part.offsets[entry + 1] else None
-        return lasso(self._model, part.prop, before + way, loop, len(before))
+        return lasso(self._model, part.prop, before + way, loop, length(self._model, before))
 
     def _way(self, state: int) -> tuple[int, list[int]]:
         """The start of the search that reached this state, and the ordinals from there."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from checker.engine.discovery import Discovery, Step
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row, Unit
-from checker.engine.semantics import answer, by_rule, rebuild, successors
+from checker.engine.semantics import answer, by_rule, length, rebuild, successors
 
 REMAINS = 10_000  # states of the remaining space that are counted, one by one
 
@@ -35,13 +35,13 @@ class RemainingSpace(NamedTuple):
 
 
 def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None, since: int) -> Discovery:
-    """The finding of a run: `stem` and `loop` as ordinals, None for a run that ends.
+    """The finding of a run: `stem` and `loop` as ordinals (of `rebuild`), None for a run that ends.
 
     `since` is the latest step at which the violation begins. For EVENTUALLY, it moves back to the first open step after
     the last goal before it. Raises ModelError if the run does not have the claimed properties.
     """
     path = rebuild(model, [*stem, *(loop or ())])
-    begins = None if loop is None else len(stem)
+    begins = None if loop is None else length(model, stem)
     if prop.kind is Kind.EVENTUALLY:
         answers = [answer(model, prop, step.row) for step in path]
         met = max((number for number in range(since) if isinstance(answers[number], Finding)), default=-1)
@@ -51,7 +51,7 @@ def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None,
         raise ModelError(
             f"{prop.name!r} finds a run that the model does not have: {wrong}; the model is not deterministic"
         )
-    depth = since if prop.kind is Kind.RECOVERABLE else len(stem)
+    depth = since if prop.kind is Kind.RECOVERABLE else length(model, stem)
     return Discovery(prop, describe_lasso(model, prop, path, begins, since), depth, path, begins, since)
 
 

@@ -18,7 +18,7 @@ from checker.engine.discovery import Discovery
 from checker.engine.liveness.lasso import forcing, lasso
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row, Unit
 from checker.engine.result import Exploration, Liveness
-from checker.engine.semantics import answer
+from checker.engine.semantics import answer, start_of
 
 Graph = dict[Row, list[tuple[str, Move, Row]]]
 Region = frozenset[Row]
@@ -114,18 +114,19 @@ class _ExaminedRows:
     def found(self) -> Discovery:
         """The finding: the shortest path into a trap, and a closed walk around it."""
         within = {row: region for region in self.traps for row in region}
-        first = next(iter(self.graph))
+        first = self.model.first_rows
         if self.prop.kind is Kind.RECOVERABLE:
             lost = self._lost()
             assert lost is not None, "there is one if this is asked"
-            before, _ = shortest([first], self._edges, lambda row: row == lost)
+            before, (start, *_) = shortest(first, self._edges, lambda row: row == lost)
             after, (*_, entry) = shortest([lost], self._edges, lambda row: row in within)
             loop = self._cycle(entry) if self.graph[entry] else None
-            return lasso(self.model, self.prop, before + after, loop, len(before))
-        starts = [(first, False), (first, True)] if first in self.open else [(first, False)]
+            return lasso(self.model, self.prop, [*start_of(self.model, start), *before, *after], loop, len(before))
+        starts = [(row, now) for row in first for now in ((False, True) if row in self.open else (False,))]
         stem, nodes = shortest(starts, self._opening, lambda node: node[1] and node[0] in within)
         since = next(number for number, (_, is_open) in enumerate(nodes) if is_open)
         entry = nodes[-1][0]
+        stem = [*start_of(self.model, nodes[0][0]), *stem]
         return lasso(self.model, self.prop, stem, self._around(within[entry], entry), since)
 
     def _lost(self) -> Row | None:

@@ -103,13 +103,13 @@ class RecordFile:
 class OriginLog(RecordFile):
     """For each state, in the order of discovery: its parent's number (u32) and the successor's ordinal (u16).
 
-    The initial state has no parent, and 0 in both fields. With `fingerprints`, the record of a state also has its
-    fingerprint (u64).
+    The first `roots` states have no parent: 0, and in place of the ordinal their place among `Model.first_rows`. With
+    `fingerprints`, the record of a state also has its fingerprint (u64).
     """
 
     def __init__(self, *, fingerprints: bool = False) -> None:
         super().__init__([*_ORIGIN, *_FINGERPRINT] if fingerprints else _ORIGIN)
-        self.has_fingerprints = fingerprints
+        self.has_fingerprints, self.roots, self.has_places = fingerprints, 1, False
 
     def append(self, parents: Array, ordinals: Array, fingerprints: Sequence[Array]) -> None:
         """Record newly discovered states; their fingerprints are in one array or several."""
@@ -120,10 +120,14 @@ class OriginLog(RecordFile):
         self.extend(records)
 
     def ordinals(self, state: int) -> list[int]:
-        """The ordinals of the successors on the path from the initial state to this one."""
+        """The path to a state, for `semantics.rebuild`: the ordinals of successors, with `has_places` after the place
+        of the first row.
+        """
         steps: list[int] = []
-        while state:
+        while state >= self.roots:
             record = next(self.between(state, state + 1))[0]
             state = int(record["parent"])
             steps.append(int(record["ordinal"]))
+        if self.has_places:
+            steps.append(int(next(self.between(state, state + 1))[0]["ordinal"]))
         return steps[::-1]

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from checker.engine.contract import first_row
 from checker.engine.kernels import move_kernels
 from checker.engine.states.frontier import Pool, RowBlock
 from checker.engine.tables import Tables
@@ -199,14 +198,15 @@ class NextLevel:
         """The number of rows."""
         return sum(block.size for block in self.blocks)
 
-    def begin(self) -> RowBlock:
-        """Make the initial state, without a judgement, the only row; return its block. Raises ModelError."""
-        block = self._pool.take()
-        cells = self._tables.row(first_row(self._tables.model))
-        block.rows[0, : len(cells)], block.size = cells, 1
-        block.fingerprints[0] = self._tables.fingerprints(np.array([cells]))[0]
+    def begin(self) -> tuple[RowBlock, Array]:
+        """Make the first states, without judgements, the only rows; return their block, and their places among
+        `Model.first_rows` (u16). Raises ModelError.
+        """
+        block, firsts = self._pool.take(), self._tables.first_states()
+        block.size, columns = firsts.cells.shape
+        block.rows[: block.size, :columns], block.fingerprints[: block.size] = firsts.cells, firsts.fingerprints
         self.blocks = [block]
-        return block
+        return block, firsts.places
 
     def take(self) -> list[Block]:
         """All blocks; the level is empty afterwards."""

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.arrays import Vector
-from checker.engine.contract import call, described, project, rename, same_types, short, step, tells_apart
+from checker.engine.contract import call, described, first_rows, project, rename, same_types, short, step, tells_apart
 from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import (
     Actor,
@@ -266,6 +266,14 @@ class Label(NamedTuple):
     rule: str = ""
 
 
+class FirstStates(NamedTuple):
+    """The first states: cells (u32), fingerprints (u64), and places among `Model.first_rows` (u16)."""
+
+    cells: Array
+    fingerprints: Array
+    places: Array
+
+
 class Interner:
     """The numbers of a model's values, operations, effects and actions. Only `row` and `cell` may raise ModelError."""
 
@@ -307,6 +315,13 @@ class Interner:
         self._effect(NO_ACTION, ())  # effect 0 is empty
 
     # -- values ----------------------------------------------------------------------------------------------
+
+    def first_states(self) -> FirstStates:
+        """The first states, of renamed ones the first; new values are interned. Raises ModelError."""
+        cells = np.array([self.row(row) for row in first_rows(self.model)], np.uint32)
+        fingerprints = self.fingerprints(cells)
+        places = np.sort(np.unique(fingerprints, return_index=True)[1])
+        return FirstStates(cells[places], fingerprints[places], places.astype(np.uint16))
 
     def row(self, row: Row) -> list[int]:
         """The cells of a row of values, which are interned if they are new. Raises ModelError."""

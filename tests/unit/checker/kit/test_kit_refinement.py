@@ -232,3 +232,13 @@ def test_random_models_are_judged_as_by_a_comparison_of_all_moves(seed: int, pla
     refined = model.with_properties([Refinement.of("R", abstract, ("at",), lambda at: {"at": image(at)})])
     found = both(refined).found.get("R")
     assert (None if found is None else found.depth) == first_wrong(model, abstract, lambda row: (image(row[0]),))
+
+
+def test_a_search_from_inside_a_run_judges_the_moves_that_follow(two_phase: ModuleType) -> None:
+    """As the explorer makes its models: of the columns, the actors and the rules of another one."""
+    refined = refining(impatient(two_phase.model(3)), 3)
+    run = search.explore(refined).found["Refines"].path
+    row = run[2].row
+    columns = tuple(replace(column, initial=value) for column, value in zip(refined.columns, row, strict=True))
+    model = Model("later", columns, refined.actors, refined.rules, (refined.properties[-1],))
+    assert both(model).found["Refines"].depth == len(run) - 3
