@@ -24,12 +24,22 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import TRIVIAL, Actor, Column, Finding, Model, Move, Outcome, Property, Read, Rule, Send
-from checker.kit import interchangeable
+from checker.kit import (
+    Environment,
+    FaultAction,
+    Insert,
+    Network,
+    Remove,
+    channel,
+    interchangeable,
+    shared_budgets,
+    spend,
+)
 
 LOOKING, FOLLOWING, LEADING = "LOOKING", "FOLLOWING", "LEADING"
 ELECTION, DISCOVERY, SYNCHRONIZATION, BROADCAST = "ELECTION", "DISCOVERY", "SYNCHRONIZATION", "BROADCAST"
 TO_LEADER = frozenset({"CEPOCH", "ACKEPOCH", "ACKLD", "ACK"})
-TAKE, CLEAR = "take", "clear"  # operations of a channel; any other operation is a message to append
+CLEAR = FaultAction.CRASH  # an operation of a channel
 LEAD, FOLLOW, STOP, RESTART, PROPOSE = "lead", "follow", "stop", "restart", "propose"  # operations of a server, and
 JOIN, LOSE, FORGET, APPEND = "join", "lose", "forget", "append"  # those with an argument
 CONNECT = "ConnectAndFollowerSendCEPOCH"
@@ -164,7 +174,7 @@ class Steps:
         return self.is_quorum(peer.sid for peer in peers)
 
     def to(self, peer: str, kind: str, **fields: Any) -> Send:
-        return Send(f"{self.name}->{peer}", Message(kind, **fields))
+        return Send(f"{self.name}->{peer}", Insert((Message(kind, **fields),)))
 
     def broadcast(self, lead: Lead, peers: Peers, kind: str, **fields: Any) -> Sends:
         connected = lead.learners & {peer.sid for peer in peers if peer.connected}
@@ -197,8 +207,8 @@ class Steps:
         else:
             ended = (Send(f"{server.leader}->lead", (LOSE, name)),)
             names = (server.leader, name)
-            moves.append(Move("Timeout", names, (Send("failures", "timeout"), *ended, pc("Timeout", *names))))
-        restart = (Send("failures", RESTART), *ended, Send(name, RESTART), pc("Restart", name))
+            moves.append(Move("Timeout", names, (spend("timeouts"), *ended, pc("Timeout", *names))))
+        restart = (spend("timeouts"), spend("restarts"), *ended, Send(name, RESTART), pc("Restart", name))
         return [*moves, Move("Restart", (name,), restart)]
 
     # Operations on a server alone
@@ -405,14 +415,8 @@ class Steps:
         return Outcome((after, lead), (*flags, *self.broadcast(lead, lead.acklds, "COMMIT", zxid=zxid)))
 
 
-def channel(source: str, receiver: str) -> tuple[Actor, Rule]:
+def delivery_rule(source: str, receiver: str) -> Rule:
     name = f"{source}->{receiver}"
-
-    def step(values: tuple[Any, ...], operation: Any) -> Outcome:
-        (messages,) = values
-        if operation == CLEAR:
-            return Outcome(((),))
-        return Outcome((messages[1:] if operation == TAKE else (*messages, operation),))
 
     def moves(messages: tuple[Message, ...]) -> list[Move]:
         if not messages:
@@ -422,11 +426,11 @@ def channel(source: str, receiver: str) -> tuple[Actor, Rule]:
         action = f"{'Leader' if is_to_leader else 'Follower'}Process{message.kind}"
         actor = f"{receiver}->lead" if is_to_leader else receiver
         return [
-            Move(action, (receiver, source), (Send(name, TAKE), Send(actor, Heard(source, message, second))))
+            Move(action, (receiver, source), (Send(name, Remove(message)), Send(actor, Heard(source, message, second))))
             for second in ((False, True) if message.kind == "ACK" else (False,))
         ]
 
-    return Actor(name, (name,), step), Rule(f"messages {name}", (Read(name),), moves)
+    return Rule(f"messages {name}", (Read(name),), moves)
 
 
 def request_rule(name: str, peers: tuple[str, ...]) -> Rule:
@@ -444,14 +448,8 @@ def request_rule(name: str, peers: tuple[str, ...]) -> Rule:
     return Rule(f"requests to {name}", reads, moves)
 
 
-def recorder(timeouts: int, transactions: int, epochs: int | None, restarts: int) -> tuple[Actor, ...]:
+def recorder(transactions: int, epochs: int | None) -> tuple[Actor, ...]:
     """The counters of the recorder with their limits, the oracle, and the variables that only properties read."""
-
-    def count_failure(values: tuple[Any, ...], operation: str) -> Outcome | None:
-        failed, restarted = values[0]
-        if failed >= timeouts or (operation == RESTART and restarted >= restarts):
-            return None
-        return Outcome(((failed + 1, restarted + (operation == RESTART)),))
 
     def count_request(values: tuple[Any, ...], operation: tuple[str, int]) -> Outcome | None:
         longest, requests = values[0]
@@ -473,7 +471,6 @@ def recorder(timeouts: int, transactions: int, epochs: int | None, restarts: int
         return Outcome((leader,), (Send(f"{name}->lead", LEAD) if leader == name else Send(name, FOLLOW),))
 
     return (
-        Actor("failures", ("failures",), count_failure),
         Actor("transactions", ("transactions",), count_request),
         Actor("epoch", ("epoch",), count_epoch),
         Actor("oracle", ("oracle",), oracle),
@@ -613,14 +610,15 @@ def model(
     names = tuple(f"s{number}" for number in range(1, servers + 1))
     steps = {name: Steps(name, tuple(peer for peer in names if peer != name)) for name in names}
     links = [(source, receiver) for source in names for receiver in names if source != receiver]
-    channels = [channel(*link) for link in links]
-    firsts = {"failures": (0, 0), "transactions": (0, 0), "epoch": 0, "oracle": None, "pc": ("Init",)}
+    channels = [channel(Network(ordered=True), *link) for link in links]
+    budgets = shared_budgets(Environment(timeouts=timeouts, restarts=restarts))
+    firsts = {"transactions": (0, 0), "epoch": 0, "oracle": None, "pc": ("Init",)}
     whole = Model(
         "Zab.tla",
         columns=(
             *(Column(name, Server()) for name in names),
             *(Column(f"{name}->lead", Lead()) for name in names),
-            *(Column(f"{source}->{receiver}", ()) for source, receiver in links),
+            *(column for parts in (*channels, budgets) for column in parts.columns),
             *(Column(name, first) for name, first in firsts.items()),
             *(Column(name, frozenset()) for name in ("proposals", "leaders", "flags")),
         ),
@@ -630,12 +628,12 @@ def model(
                 Actor(f"{name}->lead", (name, f"{name}->lead"), functions.lead_step)
                 for name, functions in steps.items()
             ),
-            *(actor for actor, _ in channels),
-            *recorder(timeouts, transactions, epochs, restarts),
+            *(actor for parts in (*channels, budgets) for actor in parts.actors),
+            *recorder(transactions, epochs),
         ),
         rules=(
             *(Rule(f"steps of {name}", (Read(name),), functions.moves) for name, functions in steps.items()),
-            *(rule for _, rule in channels),
+            *(delivery_rule(*link) for link in links),
             *(request_rule(name, functions.peers) for name, functions in steps.items()),
         ),
         properties=properties(names),

@@ -254,7 +254,7 @@ class Part:
             if history.has_fingerprints:
                 visited.refill(np.ascontiguousarray(records["fingerprint"]), history.size)
             history.extend(records)
-        if history.size >= len(places) and not np.array_equal(
+        if history.has_fingerprints and not np.array_equal(
             np.concatenate([part["ordinal"] for part in history.between(0, len(places))]), places
         ):
             raise CheckpointError(f"{files.folder}: the first states are not those of the model; {AGAIN}")

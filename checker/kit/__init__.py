@@ -9,26 +9,35 @@ names of `checker.engine`.
 Import the names from here, and those of the register from `checker.kit.register`.
 """
 
-from checker.kit.actions import Action, FaultAction, Traits
-from checker.kit.environment import Environment
+from checker.kit.actions import Action, BudgetCounts, FaultAction, Traits, has_left, spend
+from checker.kit.environment import Environment, ModelFragment, shared_budgets
 from checker.kit.machines import WAIT, HistoryVariable, Machine, Reaction, network_model, to_each
-from checker.kit.networks import Bag, Network
+from checker.kit.networks import Arrival, Bag, Insert, Network, Remove, channel
 from checker.kit.refinement import Refinement
 from checker.kit.symmetry import interchangeable
 
 __all__ = [
     "WAIT",
     "Action",
+    "Arrival",
     "Bag",
+    "BudgetCounts",
     "Environment",
     "FaultAction",
     "HistoryVariable",
+    "Insert",
     "Machine",
+    "ModelFragment",
     "Network",
     "Reaction",
     "Refinement",
+    "Remove",
     "Traits",
+    "channel",
+    "has_left",
     "interchangeable",
     "network_model",
+    "shared_budgets",
+    "spend",
     "to_each",
 ]

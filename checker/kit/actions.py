@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from checker.engine import Actor, Move, Outcome, Read, Rule, Send
+from checker.engine import Actor, ModelError, Move, Outcome, Read, Rule, Send
 from checker.engine.model import Strength
 
 FAULTS = "faults"  # the column that counts the budgets
@@ -135,8 +135,8 @@ class BudgetCounts(msgspec.Struct, frozen=True):
         return {name: count for name, count in msgspec.structs.asdict(self).items() if count}
 
     def in_words(self, table: Mapping[str, Budget]) -> str:
-        """The nonzero budgets, as in "1 crash, 2 cuts of a link"."""
-        return ", ".join(table[name].count(count) for name, count in self.by_name.items())
+        """The nonzero budgets, as in "1 crash, 2 cuts of a link"; one without a description by its name."""
+        return ", ".join(table.get(name, Budget(name, name)).count(count) for name, count in self.by_name.items())
 
 
 class Faults(msgspec.Struct, frozen=True):
@@ -166,7 +166,10 @@ def faults_actor() -> Actor:
         faults: Faults = values[0]
         budgets, late, down = faults.left, faults.late, faults.down
         if spent.budget is not None:
-            available = getattr(budgets, spent.budget)
+            available = getattr(budgets, spent.budget, None)
+            if available is None:
+                names = ", ".join(budgets.__struct_fields__) or "none"
+                raise ModelError(f"a move takes from the budget {spent.budget!r}, and the budgets are {names}")
             if available <= 0:
                 return None
             if available < UNLIMITED:
@@ -180,15 +183,20 @@ def faults_actor() -> Actor:
     return Actor(FAULTS, (FAULTS,), step)
 
 
-def spend(action: Action, **changes: Any) -> Send:
-    """Take one from the budget of an action, if it has one, with other changes of `Spend`."""
-    return Send(FAULTS, Spend(action.traits.budget, **changes))
+def budget_of(action: str) -> str | None:
+    """The budget of an action, if it has one; any other string is the name of a budget itself."""
+    return action.traits.budget if isinstance(action, Action) else action
 
 
-def has_left(action: Action) -> Read:
-    """A gate: the budget of an action is not exhausted."""
-    budget = action.traits.budget
-    assert budget is not None, f"the action {action.value!r} has no budget"
+def spend(action: str, **changes: Any) -> Send:
+    """Take one from a budget, by its name or by an action that may have one, with other changes of `Spend`."""
+    return Send(FAULTS, Spend(budget_of(action), **changes))
+
+
+def has_left(action: str) -> Read:
+    """A gate: a budget, by its name or by an action that has one, is not exhausted."""
+    budget = budget_of(action)
+    assert budget is not None, f"the action {action!r} has no budget"
     return Read(FAULTS, lambda faults: True if getattr(faults.left, budget) > 0 else None)
 
 

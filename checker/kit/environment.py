@@ -77,11 +77,26 @@ class ModelFragment(NamedTuple):
     rules: tuple[Rule, ...] = ()
 
 
+def shared_budgets(budgets: BudgetCounts) -> ModelFragment:
+    """The column and the actor of budgets, from which any move of a model takes one by `spend`.
+
+    A move that takes from an exhausted budget is impossible.
+
+        class Budgets(BudgetCounts, frozen=True):
+            retries: int = 0
+
+        parts = shared_budgets(Budgets(retries=3))
+        Move("retry", (), (spend("retries"), Send("client", "retry")))
+    """
+    return ModelFragment((Column(FAULTS, Faults(budgets)),), (faults_actor(),))
+
+
 def environment(
     processes: Mapping[Any, tuple[Send, ...]], links: Mapping[Ends, tuple[str, ...]], budgets: Environment
 ) -> ModelFragment:
     """The faults of processes, each with the operations of its end, and of links, each with its channels."""
-    columns, actors = [Column(FAULTS, Faults(budgets))], [faults_actor()]
+    shared = shared_budgets(budgets)
+    columns, actors = [*shared.columns], [*shared.actors]
     if budgets.cuts or budgets.partitions:
         columns.append(Column(LINKS, frozenset()))
         actors.append(links_actor())

@@ -32,6 +32,7 @@ from checker.engine import Actor, Channel, Column, ModelError, Move, Outcome, Re
 from checker.engine.contract import described, same_types
 from checker.engine.model import Strength
 from checker.kit.actions import FaultAction, has_left, spend
+from checker.kit.environment import ModelFragment
 
 ARROW = "->"
 DELIVER, LOSE, REPEAT = "deliver", FaultAction.LOSE, "repeat"
@@ -223,6 +224,19 @@ def channel_rule(network: Network, source: str, target: str, *gates: Read) -> Ru
                 yield Move(LOSE, arguments, (take,))
 
     return Rule(f"network {name}", (Read(name), *gates), moves, network.actions, {DELIVER: network.fair})
+
+
+def channel(network: Network, source: str, target: str, messages: Iterable[Any] = (), *gates: Read) -> ModelFragment:
+    """A channel for any model: its column, its actor, and the rule of its deliveries while the gates are open.
+
+    A message is sent by `Send("a->b", Insert((message,)))`. A delivery sends `Arrival` to the actor `target`. A model
+    with other deliveries leaves the rule out, and takes messages by `Remove`. A `FaultAction` empties the channel.
+    """
+    return ModelFragment(
+        (channel_column(network, source, target, messages),),
+        (channel_actor(network, source, target),),
+        (channel_rule(network, source, target, *gates),),
+    )
 
 
 def loss_rule(network: Network, source: str, target: str) -> Rule:
