@@ -75,7 +75,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("follow", "harness.follow.command:FOLLOW", "Follows the plan of a roll-out on real servers."),
         Entry("conform", "harness.conform.command:CONFORM", "Compares any server with the specification."),
         Entry("kazoo", "harness.kazoo_suite.command:SUITE", "Runs kazoo's tests against real servers and our nodes."),
-        Entry("validate", "checker.cli.ensemble_commands:VALIDATE", "Compares journals with the specification."),
+        Entry("validate", "checker.cli.ensemble_commands:VALIDATE", "Compares journals or any log with a model."),
         Entry("history", "checker.cli.ensemble_commands:HISTORY", "Judges what clients saw: in order, nothing lost."),
     ),
     "Measure": (

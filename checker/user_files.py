@@ -83,6 +83,10 @@ JOURNAL = 1024 * 1024 * 1024
 """The limit for the journal of a server, in bytes; it is read as a stream."""
 LINE = 64 * 1024 * 1024
 """The limit for one line of a journal, in bytes."""
+LOG = 256 * 1024 * 1024
+"""The limit for a log of any system, in bytes; its events are held in memory."""
+LOG_LINE = 1024 * 1024
+"""The limit for one line of such a log, in bytes."""
 
 
 class TooLargeError(Exception):

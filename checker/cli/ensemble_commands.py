@@ -42,15 +42,33 @@ QUORUMS = Command(_quorums_options, _quorums)
 
 def _validate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="the journal of a server, one for each, or a recording"
-    )
+        "files", nargs="+", type=Path, metavar="FILE",
+        help="the journal of a server, one for each, or a recording; with --model the log of any system",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     parser.add_argument(
         "--refinement", action="store_true", help="journals: each step must also be a step of abstract Zab"
     )
+    parser.add_argument(
+        "--model", type=Path, metavar="FILE.py:NAME", help="a log of JSON lines: the model of it, whose code is run"
+    )
+    parser.add_argument(
+        "--events", metavar="NAME", help="the meaning of a line: an Events, or a function, in the file of the model"
+    )
+    parser.add_argument(
+        "--states", type=between(1, 1 << 40), metavar="N", help="the search for a run visits N states (500,000)"
+    )
 
 
 def _validate(options: argparse.Namespace) -> int:
+    if options.model is not None:
+        from checker.validate.log.report import log_command  # noqa: PLC0415
+
+        if options.refinement:
+            return refused("--refinement is for journals, and --model for a log; leave one out", ExitCode.COMMAND_LINE)
+        return log_command(options.files, options.model, options.events, options.states, as_json=options.json)
+    if options.events is not None or options.states is not None:
+        return refused("--events and --states are for a log; name its model with --model", ExitCode.COMMAND_LINE)
     from checker.validate.report import validate_command  # noqa: PLC0415
 
     return validate_command(options.files, as_json=options.json, refines=options.refinement)

@@ -23,6 +23,7 @@ from checker.engine.model import (
     Read,
     Renaming,
     Row,
+    Rule,
     Send,
     Trivial,
 )
@@ -146,9 +147,32 @@ def fire(model: Model, row: Row, move: Move) -> Row | None:
 
 def operations(model: Model, row: Row, move: Move) -> tuple[Send, ...]:
     """The operations that a possible move carries out, with all of their consequences, in order."""
-    sends: list[Send] = []
-    _carry_out(model, list(row), move.sends, sends)
-    return tuple(sends)
+    return _fire(model, row, move)[1]
+
+
+def footprint(model: Model, row: Row, rule: Rule, move: Move) -> tuple[Row, int, int] | None:
+    """The row after a move that a rule lists, and the columns that it reads and changes; None if it is impossible.
+
+    A number has a bit for each column. Two moves commute if neither changes a column that the other reads or changes.
+    """
+    after, sends = _fire(model, row, move)
+    if after is None:
+        return None
+    names = {column for send in sends for column in model.actors[model.actor_index[send.actor]].columns}
+    names.update(column for column, _ in rule.reads)
+    reads = sum(1 << model.index[name] for name in names)
+    return after, reads, sum(1 << place for place, value in enumerate(after) if value != row[place])
+
+
+def _fire(model: Model, row: Row, move: Move) -> tuple[Row | None, tuple[Send, ...]]:
+    """The row after a move, or None, and the operations that were carried out."""
+    after, sends = list(row), list[Send]()
+    try:
+        is_possible = _carry_out(model, after, move.sends, sends)
+    except AnswerError as error:
+        error.move = move
+        raise
+    return tuple(after) if is_possible else None, tuple(sends)
 
 
 def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: list[Send] | None = None) -> bool:

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from checker.engine import Model, ModelError
 from checker.engine.contract import first_rows
 from checker.job import Job
+from checker.kit.events import Events
 from checker.printable import nearest
 from checker.scenario.yaml_lines import ScenarioError
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
@@ -57,6 +58,28 @@ def load_model(path: Path, presenter: str | None = None) -> Job:
 
     `presenter` is the name of a presenter in the file (`checker.present.AuthorPresenter`).
     """
+    return _job(path, presenter)[0]
+
+
+def load_events(path: Path, events: str | None = None) -> tuple[Job, Events]:
+    """The job of a model, and the meaning of the lines of a log, by its name in the same file. Raises ScenarioError.
+
+    It is an `Events`, or the function of one. Without a name, lines have the names of the model.
+    """
+    job, file, module = _job(path, None)
+    if events is None:
+        return job, Events()
+    value = _named(file, module, events)
+    if callable(value):
+        value = Events(value)
+    if not isinstance(value, Events):
+        right = "name a checker.kit.Events, or a function from a line to a checker.kit.Event"
+        raise ScenarioError(str(file), 0, "", f"{events!r} is {type(value).__name__}", right)
+    return job, value
+
+
+def _job(path: Path, presenter: str | None) -> tuple[Job, Path, ModuleType]:
+    """The job of a model, with its file and its module. Raises ScenarioError."""
     file = file_of(path)
     match = _PATTERN.fullmatch(str(path))
     if match is None:
@@ -80,10 +103,11 @@ def load_model(path: Path, presenter: str | None = None) -> Job:
 
     if presenter is None:
         with _reported(file, call.name):
-            return job_of_model(model, source, DefaultPresenter(model))
+            return job_of_model(model, source, DefaultPresenter(model)), file, module
     given = _named(file, module, presenter)
     with _reported(file, presenter):
-        return job_of_model(model, {**source, "presenter": presenter}, AuthorPresenter(presenter, given, model))
+        shown_by = AuthorPresenter(presenter, given, model)
+        return job_of_model(model, {**source, "presenter": presenter}, shown_by), file, module
 
 
 def _named(file: Path, module: ModuleType, name: str) -> Any:

@@ -112,20 +112,21 @@ def read(path: Path) -> Iterator[Record]:
     """Read the records of a file in order. Raises JournalError."""
     try:
         with opened(path, JOURNAL) as stream:
-            yield from _records(path, enumerate(_lines(path, stream), start=1))
+            yield from _records(path, numbered_lines(path, stream, LINE))
     except TooLargeError as error:
         raise JournalError(path, 0, f"{error}; validate the journal of a shorter run") from None
     except OSError as error:
         raise JournalError(path, 0, f"it cannot be read ({error.strerror}); name the journal of a server") from None
 
 
-def _lines(path: Path, stream: BinaryIO) -> Iterator[bytes]:
+def numbered_lines(path: Path, stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers. Raises JournalError for a line of more bytes than the longest."""
     number = 0
-    while raw := stream.readline(LINE + 1):
+    while raw := stream.readline(longest + 1):
         number += 1
-        if len(raw) > LINE:
-            raise JournalError(path, number, f"the line has more than {LINE:,} bytes, which is the limit")
-        yield raw
+        if len(raw) > longest:
+            raise JournalError(path, number, f"the line has more than {longest:,} bytes, which is the limit")
+        yield number, raw
 
 
 def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Record]:

@@ -25,6 +25,7 @@ from checker.engine.semantics import fire, listed, operations
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.connection import Close, Connection, Disconnection, Open, Pass, Take
 from checker.models.ensemble.setup import Setup, connection_name, server_name
+from checker.validate.candidates import reached
 from harness.reproduce.schedule import applied_zxid, pending_appends, wire_form
 from spec.durable import Durable
 from spec.election.messages import QuorumLost
@@ -305,19 +306,13 @@ class Candidates:
 
     def _settled(self, row: Row, emitted: tuple[Emission, ...]) -> list[tuple[Row, tuple[Emission, ...]]]:
         """The rows after all hidden steps, in every order, with everything emitted."""
-        ends, reached, stack = [], {(row, emitted)}, [(row, emitted)]
-        while stack:
-            row, emitted = stack.pop()
-            last = True
-            for move, after in self._hidden(row):
-                last = False
-                state = (after, (*emitted, *self._emitted(row, move, after)))
-                if state not in reached:
-                    reached.add(state)
-                    stack.append(state)
-            if last:
-                ends.append((row, emitted))
-        return ends
+        return [state for state, after in reached([(row, emitted)], self._steps) if not after]
+
+    def _steps(self, state: tuple[Row, tuple[Emission, ...]]) -> Iterator[tuple[Row, tuple[Emission, ...]]]:
+        """The rows after one hidden step, with everything emitted until then."""
+        row, emitted = state
+        for move, after in self._hidden(row):
+            yield after, (*emitted, *self._emitted(row, move, after))
 
     def _hidden(self, row: Row) -> Iterator[tuple[Move, Row]]:
         """The hidden steps that are possible, with the rows after them."""

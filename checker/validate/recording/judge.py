@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from checker.validate.candidates import Unfit
 from checker.validate.recording.leaders import LeaderTrack
 from checker.validate.recording.reader import (
     DiskRecord,
@@ -25,7 +26,7 @@ from checker.validate.recording.reader import (
     ReplyRecord,
     TreeRecord,
 )
-from checker.validate.recording.worlds import FollowerTrack, LearnerStream, Rest, Unfit, distinct, on_disk, same
+from checker.validate.recording.worlds import FollowerTrack, LearnerStream, Rest, distinct, on_disk, same
 from spec.durable import Durable
 from spec.quorum import Sid, View
 from spec.txn import epoch_of, format_zxid

@@ -25,7 +25,8 @@ from itertools import permutations
 import msgspec
 from msgspec.structs import replace
 
-from checker.validate.recording.worlds import UNSEEN, LearnerStream, Rest, distinct, fitting, same, with_last
+from checker.validate.candidates import fitting
+from checker.validate.recording.worlds import UNSEEN, LearnerStream, Rest, distinct, same, with_last
 from spec.durable import Durable
 from spec.effects import Effects, Observe
 from spec.election.state import Peer

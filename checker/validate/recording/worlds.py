@@ -33,13 +33,13 @@ The specification must be able to send the packets of a learner:
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from checker.validate.candidates import Unfit, fitting, reached
 from checker.validate.recording.reader import DiskRecord
 from spec.durable import Durable
 from spec.effects import Connect, Effects, Message, Send
@@ -55,9 +55,6 @@ from spec.zab.state import Append, Learner, LearnerPhase, StaleMemory, SyncMode,
 UNSEEN = "unseen"
 """The value of a transaction with a known zxid and unknown content."""
 MOST_UNSEEN = 100_000
-
-Possible = TypeVar("Possible")
-"""A possible state of a server in its role."""
 
 
 class Rest(msgspec.Struct, frozen=True):
@@ -176,19 +173,6 @@ def _holds(disk: DiskRecord, durable: Durable, rest: Rest) -> bool:
     covered = (txn for txn in durable.log if durable.snapshot < txn.zxid <= rest.covered)
     received = not durable.snapshot or any(zxid >= durable.snapshot for zxid in disk.snapshots)
     return received and all(txn.zxid in zxids for txn in covered)
-
-
-class Unfit(Exception):  # noqa: N818 - it is a finding, and not an error of the program
-    """An observation does not fit; the message names the allowed one."""
-
-
-def fitting(results: Iterable[Possible | str]) -> list[Possible]:
-    """The states that fit an observation, without the reasons of those that do not. Raises Unfit if no state fits."""
-    outcomes = list(results)
-    states = [outcome for outcome in outcomes if not isinstance(outcome, str)]
-    if not states:
-        raise Unfit("; or ".join(dict.fromkeys(outcome for outcome in outcomes if isinstance(outcome, str))))
-    return states
 
 
 class LearnerStream:
@@ -385,24 +369,24 @@ class FollowerTrack:
 
     def _ends_of(self, world: Following, *, crash: bool) -> list[Rest]:
         rests = []
-        todo = [world]
-        while todo:
-            state = todo.pop()
+        for state, _ in reached([world], self._next):
             if crash:
                 rests.append(state.rest)
             elif zab_learner.may_leave(state.learner):
                 durable, remains = memory.shut_down(state.rest.durable, state.learner, StaleMemory(), self.rules)
                 rests.append(replace(state.rest, durable=durable, late=(*state.rest.late, *remains.queue)))
-            event = self._eager(state)
-            after = None if event is None else self._step(state, event)
-            if isinstance(after, Following):
-                todo.append(after)
-                if (
-                    after.learner.may_resume and not state.learner.may_resume
-                ):  # its ACK may come before the writes, or after
-                    resumed = self._step(after, Resumed())
-                    todo += [resumed] if isinstance(resumed, Following) else []
         return rests
+
+    def _next(self, world: Following) -> Iterator[Following]:
+        """The states after a step that no packet needs."""
+        event = self._eager(world)
+        after = None if event is None else self._step(world, event)
+        if isinstance(after, Following):
+            yield after
+            if after.learner.may_resume and not world.learner.may_resume:
+                resumed = self._step(after, Resumed())  # its ACK may come before the writes, or after
+                if isinstance(resumed, Following):
+                    yield resumed
 
 
 def _messages(effects: Effects) -> tuple[Message, ...]:
