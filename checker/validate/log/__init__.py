@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from checker.command import ExitCode
-from checker.engine.contract import first_row
+from checker.engine.contract import first_rows
 from checker.engine.model import Model, Move, Row
 from checker.engine.semantics import fire, footprint, listed
 from checker.job import Verdict
@@ -164,8 +164,8 @@ class _Search:
             self._places[line.process].append(place)
         self._named = {action for line in self.lines for action in actions_of(line.event)}
         self._known_moves: dict[Row, list[tuple[Move, Row, Footprint, bool]]] = {}
-        self.start = Point((0,) * processes, first_row(self.model))
-        self.arrivals[self.start] = _Arrival(None, RunStep(None, None), 0)
+        self.starts = [Point((0,) * processes, row) for row in first_rows(self.model)]
+        self.arrivals.update(dict.fromkeys(self.starts, _Arrival(None, RunStep(None, None), 0)))
 
     def explained(self, point: Point) -> int:
         """The number of lines that are explained without a gap."""
@@ -251,7 +251,7 @@ def validate_log(
         return LogValidation(Verdict.VACUOUS, 0, 0, ())
     search = _Search(model, lines, is_hidden)
     most, count = -1, 0
-    for count, (point, _) in enumerate(reached([search.start], search.steps, search.rank), start=1):
+    for count, (point, _) in enumerate(reached(search.starts, search.steps, search.rank), start=1):
         explained = search.explained(point)
         if explained > most:
             most, search.nearest = explained, []

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -203,6 +204,13 @@ def test_hidden_moves_before_a_look_are_found_and_bounds_decide_nothing() -> Non
     never = [LogLine("log", 1, "", 0, Event(None, (), {"count": 12}))]
     assert validate_log(model, never, lambda _: True).verdict is Verdict.VIOLATED
     assert validate_log(model, never, lambda _: True, states=9).verdict is Verdict.INCOMPLETE
+
+
+def test_a_run_begins_in_any_first_state() -> None:
+    begun = replace(counter(9), firsts=({"count": 2}, {"count": 6}))
+    up = [LogLine("log", place, "", 0, Event("up", (), {"count": place + 6})) for place in (1, 2)]
+    assert validate_log(begun, up, lambda _: False).verdict is Verdict.PASSED
+    assert validate_log(begun, up[1:], lambda _: False).verdict is Verdict.VIOLATED
 
 
 def counter(most: int) -> Model:
