@@ -8,6 +8,7 @@ Import the public names from here. The functions `explore` are in `plain` and `s
 first use of the latter.
 """
 
+from checker.engine.bounds import Bound
 from checker.engine.discovery import Discovery, Step
 from checker.engine.model import (
     NO_EXCEPTION,
@@ -40,6 +41,7 @@ __all__ = [
     "TRIVIAL",
     "Actor",
     "AnswerError",
+    "Bound",
     "Channel",
     "Column",
     "Discovery",

@@ -216,8 +216,9 @@ def step(model: Model, actor: Actor, values: tuple[Any, ...], operation: Any) ->
 
 
 def moves(model: Model, rule: Rule, *arguments: Any) -> tuple[Move, ...]:
-    """The moves that a rule lists, each with the operations that end every move. Raises ModelError for an exception, or
-    for anything but moves.
+    """The moves that a rule lists, each with the operations that begin and end every move of the model.
+
+    Raises ModelError for an exception, or for anything but moves.
     """
     source = f"the rule {rule.name!r}"
     right = "return a list of moves, each Move(action, arguments, sends)"
@@ -230,8 +231,10 @@ def moves(model: Model, rule: Rule, *arguments: Any) -> tuple[Move, ...]:
             raise wrong(source, move, shape, rule.moves, "lists")
         rule.check(move)
         _check_sends(model, source, move.sends, rule.moves)
-    closing = model.closing
-    return tuple(move._replace(sends=(*move.sends, *closing)) for move in items) if closing else items
+    before, after = model.opening, model.closing
+    if not before and not after:
+        return items
+    return tuple(move._replace(sends=(*before, *move.sends, *after)) for move in items)
 
 
 def check(prop: Property, arguments: tuple[Any, ...]) -> Finding | Trivial | None:

@@ -326,8 +326,8 @@ class Property:
     unfair: frozenset[str] = frozenset()
 
     def installed(self, model: Model) -> Installed:
-        """The columns and actors of a model with this property, and the operations that end each of its moves; a
-        property of steps changes them (`steps`).
+        """The columns and actors of a model with this property, and the operations that begin and end each of its
+        moves; a property of steps changes them (`steps`), and so does a bound (`bounds`).
         """
         return model.parts
 
@@ -339,6 +339,7 @@ class Installed(NamedTuple):
     actors: tuple[Actor, ...]
     closing: tuple[Send, ...]
     firsts: tuple[Mapping[str, Any], ...]
+    opening: tuple[Send, ...]
 
 
 NO_EXCEPTION = Property(
@@ -374,13 +375,15 @@ class Model:
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
     rule_index: dict[str, int] = field(init=False, repr=False, compare=False)
     closing: tuple[Send, ...] = field(init=False, repr=False, compare=False)
-    """The operations that end each move, after its own; properties install them."""
+    opening: tuple[Send, ...] = field(init=False, repr=False, compare=False)
+    """The operations that end each move, and those that begin it; properties install them."""
     known: dict[int | str, dict[Any, Any]] = field(init=False, repr=False, compare=False)
     """The first of equal values, for the place of each column, and of equal operations, for the name of each actor."""
     _given: Installed = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "closing", ())
+        object.__setattr__(self, "opening", ())
         object.__setattr__(self, "_given", self.parts)
         for prop in self.properties:
             installed = prop.installed(self)
@@ -450,7 +453,7 @@ class Model:
     @property
     def parts(self) -> Installed:
         """The parts that properties change, as they are."""
-        return Installed(self.columns, self.actors, self.closing, self.firsts)
+        return Installed(self.columns, self.actors, self.closing, self.firsts, self.opening)
 
     def _repr_html_(self) -> str:
         """The columns, actors, rules and properties, as HTML for a notebook."""
@@ -523,8 +526,8 @@ class Model:
         return self._with(rules=tuple(rules))
 
     def _with(self, **changes: Any) -> Model:
-        columns, actors, _, firsts = self._given
-        return replace(self, **{"columns": columns, "actors": actors, "firsts": firsts, **changes})
+        given = {"columns": self._given.columns, "actors": self._given.actors, "firsts": self._given.firsts}
+        return replace(self, **{**given, **changes})
 
 
 def _check_channel(column: Column, names: Container[str]) -> None:

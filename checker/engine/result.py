@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
+from checker.engine.bounds import Bound
 from checker.engine.discovery import Discovery
 from checker.engine.model import NO_EXCEPTION, Kind, Model, ModelError, Property
 from checker.engine.space import MOST_DRAWN, MOST_NODES, SeenStates, StateGraph, StateRecord
@@ -308,6 +309,8 @@ class Exploration(SearchCounts):
             return ("NOT RECOVERABLE" if prop.kind is Kind.RECOVERABLE else "VIOLATED") if discovery else "holds"
         if discovery:
             return f"{'VIOLATED' if prop.kind is Kind.ALWAYS else 'DEADLOCK'} at depth {discovery.depth}"
+        if isinstance(prop, Bound):
+            return f"cut off {self.evaluations.get(prop.name, Evaluations()).premise:,} states"
         return "holds" if self.exhausted else "no violation seen"
 
     def _repr_html_(self) -> str:

@@ -29,6 +29,7 @@ from typing import Annotated
 
 import msgspec
 
+from checker.engine.bounds import bounds_among
 from checker.engine.discovery import Discovery, Step
 from checker.engine.liveness import lasso
 from checker.engine.model import NO_EXCEPTION, Finding, Kind, Model, ModelError, Move, Property, Read, Row
@@ -297,7 +298,8 @@ def _state(job: Job, goal: Goal) -> Property | None:
 def by_tables(job: Job, row: Row, goal_property: Property, progress: ProgressCallback) -> SearchResult:
     """Find the nearest state in which a property has a finding, other than the row itself."""
     columns = tuple(replace(column, initial=value) for column, value in zip(job.model.columns, row, strict=True))
-    model = Model(job.model.name, columns, job.model.actors, job.model.rules, (goal_property,))
+    bounds = bounds_among(prop for prop in job.model.properties if prop.name != goal_property.name)
+    model = Model(job.model.name, columns, job.model.actors, job.model.rules, (*bounds, goal_property))
     ahead = replace(job, model=model, until_witnessed=True)
     limits = Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=SECONDS)
     explored = _explored(ahead, limits, progress)

@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from checker.command import ExitCode
+from checker.engine.bounds import Bound, bounds_among
 from checker.engine.discovery import Discovery
 from checker.engine.model import STRONG, Kind, Property, Strength
 from checker.engine.result import Evaluations, Exploration, Liveness, Stop
@@ -166,6 +167,7 @@ def is_idle(exploration: Exploration, prop: Property) -> bool:
     count = exploration.evaluations.get(prop.name)
     return (
         count is not None
+        and not isinstance(prop, Bound)
         and not count.premise
         and (prop.kind is Kind.ALWAYS or (prop.kind is Kind.FINAL and count.states > 0))
     )
@@ -284,6 +286,9 @@ def _extent(exploration: Exploration) -> str:
         return f"every witness was found within depth {exploration.depth}, and the search ended there"
     assumption = exploration.assumption
     space = f"no violation, space exhausted: {exploration.states:,} states"
+    for bound in bounds_among(exploration.model.properties):
+        count = exploration.evaluations.get(bound.name, Evaluations()).premise
+        space += f", and what follows {count:,} of them beyond the bound {bound.name} is unknown" if count else ""
     extent = f"no violation within depth {exploration.depth}" if exploration.stop is Stop.DEPTH else space
     return f"{extent}; {assumption}" if assumption else extent
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from checker.engine.bounds import bounds_among
 from checker.engine.contract import moves
 from checker.engine.discovery import Discovery, Step
 from checker.engine.model import NO_EXCEPTION, Finding, Model, ModelError, Move, Property, RaisedError, Row
@@ -68,7 +69,8 @@ def searched(model: Model, found: Discovery, deadline: Deadline, workers: int = 
         return ShortenedRun(found, is_shortest=False)
     limits = Limits(depth=found.depth - 1, seconds=deadline.left, memory=free_memory(SHARE_OF_MEMORY))
     # An exception may be that of any property.
-    searched_for = model if found.prop is NO_EXCEPTION else model.with_properties([found.prop])
+    properties = [*bounds_among(model.properties), found.prop]
+    searched_for = model if found.prop is NO_EXCEPTION else model.with_properties(properties)
     result = explore(searched_for, limits, progress=lambda _: None, workers=workers)
     if found.prop.name in result.found:
         return ShortenedRun(result.found[found.prop.name], is_shortest=True)
