@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,8 @@ OF_ANOTHER = {Variant.COMMITTED_LOG_WITH_GAP: Variant.TREE_AHEAD_OF_LOG}
 DISKS = {
     Variant.SNAPSHOT_SURVIVES_TRUNC: """\
 servers:
-  1: {epoch: 1, zxid: 1:2}
-  2: {epoch: 1, zxid: 1:2}
+  1: {epoch: 1, zxid: 1:1, log: [1:2]}
+  2: {epoch: 1, zxid: 1:1, log: [1:2]}
   3: {epoch: 2, zxid: 1:2, log: [2:1]}
   4: {epoch: 1, log: [1:1, 1:2, 1:3]}
 """
@@ -67,7 +67,9 @@ servers:
 """Other disks for a scenario: the observer of ZOOKEEPER-4837 has the record that a TRUNC cuts the log at."""
 WITHOUT_EVENTS = {
     Variant.FUZZY_SNAPSHOT: "the driver has no event for a snapshot that is being written while a server gives up",
-    Variant.RESTORE_UNDONE: "no run has a restore; `quorate reproduce restore-undone` executes a schedule made by hand",
+    Variant.RESTORE_UNDONE: (
+        "the driver has no event for the restore of a snapshot; `quorate reproduce restore-undone` executes one by hand"
+    ),
 }
 """The defects that need an event which the driver does not cause, so that a release does not show them in its runs."""
 HIDDEN = frozenset({Variant.COMMITS_AFTER_UPTODATE, Variant.EPOCH_BEFORE_LOG})
@@ -120,7 +122,7 @@ def scenario_of(variant: Variant) -> Path:
         raise NoRunError("the driver cannot stop a server between two notifications of an election")
     if variant in of_area(Area.RECONFIGURATION):
         raise NoRunError(
-            f"no run has a reconfiguration; `quorate reproduce {variant.value}` executes a schedule by hand"
+            f"the driver has no event for a reconfiguration; `quorate reproduce {variant.value}` executes one by hand"
         )
     file = FOLDER / f"{OF_ANOTHER.get(variant, variant).value.lower()}.yaml"
     if not file.exists():
@@ -228,8 +230,19 @@ class Choice:
                 yield shorter
 
     def _uses(self) -> Iterator[tuple[Step, ...]]:
-        """The shortest paths to the first use of the variant, for each server and event that may use it."""
-        model = watched(self._steps.model, self._without.model)
+        """The shortest paths to the first use of the variant, for each server and event that may use it.
+
+        If there is one alone, then also the shortest ones without an election of it.
+        """
+        paths = list(self._first_uses(self._steps.model))
+        moves = [step.move for step in paths[0] if step.move is not None] if len(paths) == 1 else []
+        for move in moves:
+            if move.action == ServerAction.ELECT:
+                paths += self._first_uses(restricted(self._steps.model, partial(_is_another, move)))
+        yield from paths
+
+    def _first_uses(self, model: Model) -> Iterator[tuple[Step, ...]]:
+        model = watched(model, self._without.model)
         searches = (explore(model, Limits(states=states)).found for states in MOST_STATES)
         found = next(filter(None, searches), {})
         for discovery in sorted(found.values(), key=lambda discovery: (discovery.depth, discovery.prop.name)):
@@ -244,10 +257,16 @@ class Choice:
         whole = replace(judged, path=path)
         return None if obstacle(whole.schedule) else whole
 
-    def _continued(self, path: Sequence[Step], rng: random.Random) -> tuple[Step, ...]:
-        """A path with random steps at its end: first an action, then a move of it."""
+    def _continued(
+        self, path: Sequence[Step], rng: random.Random, violated: frozenset[str] | None = None
+    ) -> tuple[Step, ...]:
+        """A path with random steps at its end: first an action, then a move of it. Only these may be `violated`."""
         steps, most = list(path), max(STEPS, len(path) + MORE)
         while len(steps) <= most and (options := self._steps.after(steps[-1].row)):
+            if violated is not None:
+                options = tuple(option for option in options if self._steps.violated(option[1]) <= violated)
+                if not options:
+                    break
             action = rng.choice(sorted({move.action for move, _ in options}))
             steps.append(Step(*rng.choice([option for option in options if option[0].action == action])))
         return tuple(steps)
@@ -294,9 +313,7 @@ class Choice:
         """The run with other random steps at its end, as long as nothing more is violated."""
         rng, violated = random.Random(" ".join(run.captions)), self._steps.violated(run.path[-1].row)
         for _ in range(WALKS):
-            path = self._continued(run.path, rng)
-            right = takewhile(lambda step: self._steps.violated(step.row) <= violated, path[len(run.path) :])
-            longer = replace(run, path=(*run.path, *right))
+            longer = replace(run, path=self._continued(run.path, rng, violated))
             if not obstacle(longer.schedule):
                 yield longer
 
@@ -332,10 +349,20 @@ def driven(model: Model, setup: Setup) -> Model:
             return True
         return setup.views_of(move.arguments[0])[0].contains_quorum(frozenset(move.arguments[1]))
 
+    return restricted(Model(model.name, model.columns, tuple(actors), model.rules, model.properties), is_possible)
+
+
+def restricted(model: Model, is_possible: Callable[[Move], bool]) -> Model:
+    """The model with these moves alone."""
+
     def limited(rule: Rule) -> Rule:
         return replace(rule, moves=lambda *seen: [*filter(is_possible, rule.moves(*seen) or ())])
 
-    return Model(model.name, model.columns, tuple(actors), tuple(map(limited, model.rules)), model.properties)
+    return Model(model.name, model.columns, model.actors, tuple(map(limited, model.rules)), model.properties)
+
+
+def _is_another(excluded: Move, move: Move) -> bool:
+    return (move.action, move.arguments) != (excluded.action, excluded.arguments)
 
 
 def _driven(actor: Actor) -> Callable[[tuple[Any, ...], Any], Outcome | None]:
@@ -513,15 +540,21 @@ def _chosen(variant: Variant, release: Release, count: int, seed: int) -> list[C
                 break
         reasons += choice.reasons
         longer |= {run.kind: run for run in choice.longer}
-        if sum(bool(run.shows) for run in runs.values()) >= count:
+        chosen = _first_of(runs, alike, longer)
+        if chosen and chosen[0].shows and len(chosen) >= count:
             break
     if not runs:
         raise NoRunError(
             reasons.most_common(1)[0][0] if reasons else f"no run of {STEPS} steps uses it without a violation"
         )
-    first, then = (sorted(some.values(), key=lambda run: (not run.shows, len(run.path))) for some in (runs, alike))
-    chosen = [*first, *then]
-    for run in sorted(longer.values(), key=lambda run: (not run.shows, -len(run.path))):
-        if not any(other.captions[: len(run.captions)] == run.captions for other in chosen):
-            chosen.append(run)
     return chosen[:count]
+
+
+def _first_of(*parts: dict[tuple[str, ...], ChosenRun]) -> list[ChosenRun]:
+    """The runs in the order of the choice, without those that another one begins with."""
+    chosen: list[ChosenRun] = []
+    for part in parts:
+        for run in sorted(part.values(), key=lambda run: (not run.shows, len(run.path))):
+            if not any(other.captions[: len(run.captions)] == run.captions for other in chosen):
+                chosen.append(run)
+    return chosen

@@ -88,8 +88,9 @@ _BEHIND = """\
   the runs of the table the observer has the record that TRUNC cuts the log at, and each release keeps its snapshot.
 - **ZOOKEEPER-3642 on 3.4.14.** The leader of the model saves a snapshot that it has in memory alone. The leader of
   3.4.14 takes none (ZOOKEEPER-1558), and its disk stayed empty. Such runs are left out there.
-- **TRUNC to another epoch.** If the next transaction of the leader is of another epoch than the last one of the
-  learner, 3.4.14 sends TRUNC. Later releases send SNAP, and so does the model. The runs of 4837 have other disks now.
+- **TRUNC and SNAP of 3.4.14.** If the next transaction of the leader is of another epoch than the last one of the
+  learner, 3.4.14 sends TRUNC, and later releases and the model send SNAP. If the leader has no transaction behind its
+  snapshot, it is the other way round. The runs of 4837 have other disks now, where all of them send the same.
 - **A snapshot instead of records.** What a learner of 3.8.0 has applied after TRUNC is in a snapshot, and in no record.
   It counts as logged in the model, and the driver had looked for records alone.
 - **A full disk.** A record that cannot be written stays in the memory of `FileTxnLog`, and is written with the next,
