@@ -50,6 +50,8 @@ class Event:
     - `after`: patterns of values after the move, by the names of their columns.
 
     Raises ModelError for arguments or values of another form.
+
+        Event("deliver", ("s1", "s2", {"class": "Vote"}), {"s2": {"term": 3}})
     """
 
     action: str | tuple[str, ...] | None = None
@@ -78,7 +80,7 @@ class Events:
     """
 
     event: Callable[[dict[str, Any]], Event | None] | None = None
-    hidden: Iterable[str | Event] | None = None
+    hidden: Sequence[str | Event] | None = None
     process: str | None = None
     time: str | None = None
     ignored: Iterable[str] = ()

@@ -35,6 +35,7 @@ def read_log(paths: Sequence[Path], events: Events, model: Model) -> tuple[list[
     Raises JournalError.
     """
     processes: dict[str, list[tuple[Any, LogLine]]] = {}
+    numbers: dict[str, int] = {}
     total = 0
     for place, path in enumerate(paths):
         for number, raw in _raw_lines(path):
@@ -42,15 +43,14 @@ def read_log(paths: Sequence[Path], events: Events, model: Model) -> tuple[list[
             fields = _fields(path, number, raw)
             name = str(place) if events.process is None else canonical(_field(path, number, fields, events.process))
             time = _time(path, number, fields, events.time)
-            process = processes.setdefault(name, [])
             try:
                 event = event_of(events, fields, model)
             except ModelError as error:
                 raise JournalError(path, number, str(error)) from None
             if event is not None:
                 text = excerpt(raw.decode("utf-8"))
-                line = LogLine(str(path), number, text, list(processes).index(name), event)
-                process.append(((*time, number, place), line))
+                line = LogLine(str(path), number, text, numbers.setdefault(name, len(numbers)), event)
+                processes.setdefault(name, []).append(((*time, number, place), line))
     try:
         lines = [line for _, line in merge(*processes.values(), key=lambda entry: entry[0])]
     except TypeError:

@@ -27,7 +27,7 @@ from checker.validate.log.reader import read_log
 from spec.text import on_a_line
 
 INSTEAD = 5  # possible moves that are shown
-MORE = "a run needs more states; give --states, log more, or declare fewer hidden moves"
+MORE = "give more --states, log more, or declare fewer hidden moves"
 
 
 class _Report(NamedTuple):
@@ -98,7 +98,7 @@ def _sentence(report: _Report) -> str:
     if found.misfit is not None:
         return f"{name}: {_place(found.misfit.line)}: no run of the model explains this line with all before it"
     if found.stuck is not None:
-        return f"{name}: {found.states:,} states, and no run up to {_place(found.stuck)}; {MORE}"
+        return f"{name}: {found.states:,} states, without a run that explains {_place(found.stuck)}; {MORE}"
     if found.verdict is Verdict.VACUOUS:
         return f"{name}: none of {report.lines:,} lines says anything about the model"
     return f"{name}: a run of the model explains all {report.telling:,} events"
