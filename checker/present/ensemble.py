@@ -22,7 +22,7 @@ from checker.job import DiagramEvent, Json
 from checker.models.ensemble import Grain, PlannedReconfig, Setup
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.setup import VOTES, server_name
-from checker.present.ensemble_events import Events, decision, leader_of_vote, notification
+from checker.present.ensemble_events import DiagramEvents, decision, leader_of_vote, notification
 from spec.durable import Durable
 from spec.effects import DiskOperation
 from spec.election.state import Election
@@ -193,7 +193,7 @@ class EnsemblePresenter:
         self._votes = model.index.get(VOTES)
         files = {sid: (*setup.files_of(sid), *setup.files) for sid in setup.sids}  # its own come first
         self._names = {sid: {file.view: file.name for file in reversed(files[sid])} for sid in files}
-        self._events = Events(model, setup, self.file_of)
+        self._events = DiagramEvents(model, setup, self.file_of)
 
     def file_of(self, sid: Sid, view: View) -> str:
         """The name of a file with that view; the server's own files are searched first."""

@@ -50,7 +50,7 @@ def decision(sid: Sid, leader: Sid, watches: bool) -> str:
     return f"{(ServerState.OBSERVING if watches else ServerState.FOLLOWING).name} {leader}"
 
 
-class Events:
+class DiagramEvents:
     """The events between two rows of an ensemble."""
 
     def __init__(self, model: Model, setup: Setup, file_of: Callable[[Sid, View], str]) -> None:

@@ -55,7 +55,7 @@ SHOWN = 3  # reasons of a finding, and moves that are possible instead
 LAST = 8  # steps of a run that are shown
 
 
-class LogLine(NamedTuple):
+class EventLine(NamedTuple):
     """A line that says something about the model: its file and number, its text, its process and its event.
 
     `process` counts from 0.
@@ -94,10 +94,10 @@ class RunStep(NamedTuple):
     """A step of a run: its move, if it has one, and the line that it explains, if it is not hidden."""
 
     move: Move | None
-    line: LogLine | None
+    line: EventLine | None
 
 
-class Misfit(NamedTuple):
+class LogMisfit(NamedTuple):
     """The first line that no run explains.
 
     - `candidates`: the number of states that explain all lines before.
@@ -105,7 +105,7 @@ class Misfit(NamedTuple):
     - `instead`: moves that are possible in a candidate, those with the action of the line first.
     """
 
-    line: LogLine
+    line: EventLine
     candidates: int
     reasons: tuple[tuple[str, int], ...]
     instead: tuple[Move, ...]
@@ -124,8 +124,8 @@ class LogValidation:
     explained: int
     states: int
     run: tuple[RunStep, ...]
-    misfit: Misfit | None = None
-    stuck: LogLine | None = None
+    misfit: LogMisfit | None = None
+    stuck: EventLine | None = None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -147,11 +147,11 @@ class _Arrival(NamedTuple):
 
 
 @dataclass
-class _Search:
+class _LogSearch:
     """The points of one search, each with the way to it."""
 
     model: Model
-    lines: Sequence[LogLine]
+    lines: Sequence[EventLine]
     is_hidden: Callable[[Move], bool]
     arrivals: dict[Point, _Arrival] = field(default_factory=dict)
     nearest: list[Point] = field(default_factory=list)
@@ -198,7 +198,7 @@ class _Search:
                 unused = frozenset({other for other in point.unused if not other.touches(touched)} | {touched})
                 yield self._noted(point, Point(point.explained, row, unused), RunStep(move, None), hidden + 1)
 
-    def _explains(self, line: LogLine, point: Point, row: Row, touched: Footprint) -> bool:
+    def _explains(self, line: EventLine, point: Point, row: Row, touched: Footprint) -> bool:
         """Whether the state after a move fits a line, and every hidden move before it was needed."""
         looks = sum(1 << self.model.index[name] for name in line.event.after)
         seen = Footprint(touched.reads | looks, touched.changes)
@@ -238,7 +238,7 @@ class _Search:
 
 def validate_log(
     model: Model,
-    lines: Sequence[LogLine],
+    lines: Sequence[EventLine],
     is_hidden: Callable[[Move], bool],
     states: int = STATES,
     progress: Progress = lambda *_: None,
@@ -249,7 +249,7 @@ def validate_log(
     """
     if not any(says_something(line.event) for line in lines):
         return LogValidation(Verdict.VACUOUS, 0, 0, ())
-    search = _Search(model, lines, is_hidden)
+    search = _LogSearch(model, lines, is_hidden)
     most, count = -1, 0
     for count, (point, _) in enumerate(reached(search.starts, search.steps, search.rank), start=1):
         explained = search.explained(point)
@@ -267,7 +267,7 @@ def validate_log(
     return LogValidation(Verdict.VIOLATED, most, count, search.run_to(nearest), misfit, lines[most])
 
 
-def _misfit(model: Model, line: LogLine, points: Sequence[Point]) -> tuple[Misfit, Point]:
+def _misfit(model: Model, line: EventLine, points: Sequence[Point]) -> tuple[LogMisfit, Point]:
     """The finding about a line that none of these points explains, and the point that is nearest to it."""
     by_row = {point.row: point for point in reversed(points)}
     reasons: Counter[tuple[int, str]] = Counter()
@@ -280,7 +280,7 @@ def _misfit(model: Model, line: LogLine, points: Sequence[Point]) -> tuple[Misfi
     near = sorted(reasons, key=lambda reason: (reason[0], -reasons[reason], reason[1]))[:SHOWN]
     moves = sorted(instead, key=lambda move: move.action not in actions_of(line.event))
     counted = tuple((reason[1], reasons[reason]) for reason in near)
-    return Misfit(line, len(by_row), counted, tuple(moves)), first[near[0]]
+    return LogMisfit(line, len(by_row), counted, tuple(moves)), first[near[0]]
 
 
 def _reasons(model: Model, event: Event, row: Row, instead: dict[Move, None]) -> Iterator[tuple[int, str]]:

@@ -88,16 +88,16 @@ def holds(event: Event, model: Model, row: Row) -> bool:
     return not any(True for _ in differing_values(event, model, row))
 
 
-def differing_arguments(event: Event, move: Move) -> Iterator[Difference]:
+def differing_arguments(event: Event, move: Move) -> Iterator[Discrepancy]:
     """The arguments of a move that do not fit."""
     if len(event.arguments) > len(move.arguments):
-        yield Difference("the number of arguments", len(event.arguments), len(move.arguments))
+        yield Discrepancy("the number of arguments", len(event.arguments), len(move.arguments))
     for number, (pattern, value) in enumerate(zip(event.arguments, move.arguments, strict=False), start=1):
         if (differing := difference(pattern, value, f"argument {number}")) is not None:
             yield differing
 
 
-def differing_values(event: Event, model: Model, row: Row) -> Iterator[Difference]:
+def differing_values(event: Event, model: Model, row: Row) -> Iterator[Discrepancy]:
     """The values of a state that do not fit."""
     for name, pattern in event.after.items():
         if (differing := difference(pattern, row[model.index[name]], name)) is not None:
@@ -108,7 +108,7 @@ PLAIN = (bool, int, str, type(None))
 """The types whose values are their own JSON."""
 
 
-class Difference(NamedTuple):
+class Discrepancy(NamedTuple):
     """A part of a value that does not fit its pattern; its text is for a reader.
 
     `is_absent`: the pattern is the name of a field, and the value has the fields that exist.
@@ -125,31 +125,31 @@ class Difference(NamedTuple):
         return f"{self.name} is {worded(self.value)}, and not {worded(self.pattern)}"
 
 
-def difference(pattern: Any, value: Any, name: str) -> Difference | None:
+def difference(pattern: Any, value: Any, name: str) -> Discrepancy | None:
     """The first part of a value that does not fit a pattern, by its name; None if all of it fits."""
     if pattern is ... or (type(pattern) is type(value) and type(value) in PLAIN and pattern == value):
         return None
     if isinstance(pattern, type):
-        return None if isinstance(value, pattern) else Difference(name, pattern, type(value))
+        return None if isinstance(value, pattern) else Discrepancy(name, pattern, type(value))
     if isinstance(pattern, Mapping):
         return _field_difference(pattern, value, name)
     if isinstance(pattern, list | tuple) and isinstance(value, list | tuple) and field_names(pattern) is None:
         if len(pattern) != len(value):
-            return Difference(name, pattern, value)
+            return Discrepancy(name, pattern, value)
         pairs = enumerate(zip(pattern, value, strict=True))
         parts = (difference(item, part, f"{name}[{place}]") for place, (item, part) in pairs)
         return next((part for part in parts if part is not None), None)
     expected, actual = to_json(pattern), to_json(value)
     if isinstance(value, Set) and isinstance(expected, list):
         expected = sorted(expected, key=canonical)
-    return None if canonical(expected) == canonical(actual) else Difference(name, pattern, value)
+    return None if canonical(expected) == canonical(actual) else Discrepancy(name, pattern, value)
 
 
-def _field_difference(pattern: Mapping[str, Any], value: Any, name: str) -> Difference | None:
+def _field_difference(pattern: Mapping[str, Any], value: Any, name: str) -> Discrepancy | None:
     """The first field of a record, or entry of a mapping, that does not fit."""
     names = field_names(value)
     if names is None and not isinstance(value, Mapping):
-        return Difference(name, pattern, value)
+        return Discrepancy(name, pattern, value)
     entries = {} if names is not None else {key_of(to_json(key)): item for key, item in value.items()}
     for part, expected in pattern.items():
         if names is not None and part == CLASS:
@@ -157,7 +157,7 @@ def _field_difference(pattern: Mapping[str, Any], value: Any, name: str) -> Diff
         elif part in (entries if names is None else names):
             actual = entries[part] if names is None else getattr(value, part)
         else:
-            return Difference(name, part, tuple(entries if names is None else names), is_absent=True)
+            return Discrepancy(name, part, tuple(entries if names is None else names), is_absent=True)
         differing = difference(expected, actual, f"{name}.{part}")
         if differing is not None:
             return differing

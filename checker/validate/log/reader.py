@@ -22,19 +22,19 @@ from checker.engine.values import canonical
 from checker.kit.events import Events
 from checker.user_files import LOG, LOG_LINE, TooLargeError, opened
 from checker.validate.journals import JournalError, numbered_lines
-from checker.validate.log import LogLine
+from checker.validate.log import EventLine
 from checker.validate.log.patterns import event_of
 from spec.text import excerpt
 
 RIGHT = "a line is one JSON object"
 
 
-def read_log(paths: Sequence[Path], events: Events, model: Model) -> tuple[list[LogLine], int]:
+def read_log(paths: Sequence[Path], events: Events, model: Model) -> tuple[list[EventLine], int]:
     """The lines that say something about the model, in the order of reports, and the number of all lines.
 
     Raises JournalError.
     """
-    processes: dict[str, list[tuple[Any, LogLine]]] = {}
+    processes: dict[str, list[tuple[Any, EventLine]]] = {}
     numbers: dict[str, int] = {}
     total = 0
     for place, path in enumerate(paths):
@@ -49,7 +49,7 @@ def read_log(paths: Sequence[Path], events: Events, model: Model) -> tuple[list[
                 raise JournalError(path, number, str(error)) from None
             if event is not None:
                 text = excerpt(raw.decode("utf-8"))
-                line = LogLine(str(path), number, text, numbers.setdefault(name, len(numbers)), event)
+                line = EventLine(str(path), number, text, numbers.setdefault(name, len(numbers)), event)
                 processes.setdefault(name, []).append(((*time, number, place), line))
     try:
         lines = [line for _, line in merge(*processes.values(), key=lambda entry: entry[0])]

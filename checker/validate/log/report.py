@@ -21,7 +21,7 @@ from checker.kit.events import Event, Events
 from checker.report import Progress
 from checker.scenario import ScenarioError
 from checker.scenario.model_file import load_events
-from checker.validate.log import LAST, STATES, LogLine, LogValidation, RunStep, validate_log
+from checker.validate.log import LAST, STATES, EventLine, LogValidation, RunStep, validate_log
 from checker.validate.log.patterns import actions_of, hidden_moves, says_something, worded
 from checker.validate.log.reader import read_log
 from spec.text import on_a_line
@@ -88,7 +88,7 @@ def pattern_in_words(event: Event) -> str:
     return " ".join(filter(None, [" or ".join(actions_of(event)), *map(worded, event.arguments), after])) or "nothing"
 
 
-def _place(line: LogLine) -> str:
+def _place(line: EventLine) -> str:
     return f"{line.file}:{line.number}"
 
 
@@ -179,5 +179,5 @@ def _data(report: _Report) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _line_data(line: LogLine) -> dict[str, Any]:
+def _line_data(line: EventLine) -> dict[str, Any]:
     return {"file": line.file, "line": line.number, "text": line.text, "as": pattern_in_words(line.event)}

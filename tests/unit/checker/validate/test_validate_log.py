@@ -19,7 +19,7 @@ from checker.engine.model import Row
 from checker.engine.semantics import successors
 from checker.job import Verdict
 from checker.kit.events import Event
-from checker.validate.log import LogLine, validate_log
+from checker.validate.log import EventLine, validate_log
 from checker.validate.log.patterns import holds, says_something
 
 ROOT = Path(__file__).parents[4]
@@ -56,9 +56,9 @@ def random_model(choose: random.Random) -> Model:
     return Model("random", tuple(Column(name, 0) for name in COLUMNS), tuple(map(actor, COLUMNS)), rules)
 
 
-def random_log(choose: random.Random, model: Model, processes: int) -> list[LogLine]:
+def random_log(choose: random.Random, model: Model, processes: int) -> list[EventLine]:
     """The lines about a random run. The move "quiet" is never logged, and a line has a part of the step."""
-    row, lines = model.initial(), list[LogLine]()
+    row, lines = model.initial(), list[EventLine]()
     for _ in range(choose.randint(1, 9)):
         possible = list(successors(model, row))
         if not possible:
@@ -72,11 +72,11 @@ def random_log(choose: random.Random, model: Model, processes: int) -> list[LogL
             event = Event(None, (), after)
         else:
             continue
-        lines.append(LogLine("log", len(lines) + 1, "", choose.randrange(processes), event))
+        lines.append(EventLine("log", len(lines) + 1, "", choose.randrange(processes), event))
     return lines
 
 
-def corrupted(choose: random.Random, lines: list[LogLine]) -> list[LogLine]:
+def corrupted(choose: random.Random, lines: list[EventLine]) -> list[EventLine]:
     """The lines with one that says something else, or without one, or with two of a process in the other order."""
     place = choose.randrange(len(lines))
     line, rest = lines[place], [*lines[:place], *lines[place + 1 :]]
@@ -99,7 +99,7 @@ class Searched(NamedTuple):
     rows: frozenset[Row]
 
 
-def brute_force(model: Model, lines: list[LogLine], hidden: str) -> Searched:
+def brute_force(model: Model, lines: list[EventLine], hidden: str) -> Searched:
     """Every run, with hidden moves anywhere, and without any reduction."""
     processes = [[place for place, line in enumerate(lines) if line.process == process] for process in range(2)]
 
@@ -176,7 +176,7 @@ def test_the_run_of_a_log_is_one_of_the_model() -> None:
         model = random_model(choose)
         lines = random_log(choose, model, 2)
         found = validate_log(model, lines, lambda move: move.action == "quiet")
-        row, told = model.initial(), list[LogLine]()
+        row, told = model.initial(), list[EventLine]()
         for step in found.run:
             if step.move is not None:
                 row = next(after for move, after in successors(model, row) if move == step.move)
@@ -197,18 +197,18 @@ def test_the_run_of_a_log_is_one_of_the_model() -> None:
 def test_hidden_moves_before_a_look_are_found_and_bounds_decide_nothing() -> None:
     """The counter must be raised five times without a line; a search of three states cannot know."""
     model = counter(9)
-    look = [LogLine("log", 1, "", 0, Event(None, (), {"count": 5}))]
+    look = [EventLine("log", 1, "", 0, Event(None, (), {"count": 5}))]
     found = validate_log(model, look, lambda _: True)
     assert (found.verdict, len(found.run)) == (Verdict.PASSED, 6)
     assert validate_log(model, look, lambda _: True, states=3).verdict is Verdict.INCOMPLETE
-    never = [LogLine("log", 1, "", 0, Event(None, (), {"count": 12}))]
+    never = [EventLine("log", 1, "", 0, Event(None, (), {"count": 12}))]
     assert validate_log(model, never, lambda _: True).verdict is Verdict.VIOLATED
     assert validate_log(model, never, lambda _: True, states=9).verdict is Verdict.INCOMPLETE
 
 
 def test_a_run_begins_in_any_first_state() -> None:
     begun = replace(counter(9), firsts=({"count": 2}, {"count": 6}))
-    up = [LogLine("log", place, "", 0, Event("up", (), {"count": place + 6})) for place in (1, 2)]
+    up = [EventLine("log", place, "", 0, Event("up", (), {"count": place + 6})) for place in (1, 2)]
     assert validate_log(begun, up, lambda _: False).verdict is Verdict.PASSED
     assert validate_log(begun, up[1:], lambda _: False).verdict is Verdict.VIOLATED
 
