@@ -20,7 +20,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from checker.histories import Bound, Entry, FinalZnodes, Leaf, Pause
+from checker.histories import Entry, FinalZnodes, Leaf, Pause, StaleBound
 from refimpl.disk import database
 from refimpl.disk.files import DataError
 from refimpl.process import StartError, read_settings
@@ -166,7 +166,7 @@ class _Run:
             operations.update(client.outcomes)
         recorded = sorted((op for client in self._clients for op in client.recorded), key=lambda op: op.invoked)
         settings = self._plan.settings
-        bound = Bound((settings.sync_limit + 2) * settings.tick / 1000 + 1.0)
+        bound = StaleBound((settings.sync_limit + 2) * settings.tick / 1000 + 1.0)
         return Outcome(
             plan=self._plan,
             failures=tuple(self._failures),

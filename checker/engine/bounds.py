@@ -52,7 +52,7 @@ class Bound(Property):
             if prop.kind is Kind.FINAL or prop.kind.is_liveness:
                 why = f"{prop.name!r} needs the end of every run, and the bound {self.name!r} cuts runs off"
                 raise ModelError(f"the property {why}; judge it in a model with budgets")
-        parts, name = model.parts, f"bound {self.name}"
+        parts, name = model.installed_parts, f"bound {self.name}"
         columns = tuple(read.column for read in self.reads)
         gate = Actor(name, columns, partial(_passed, self))
         # The actors may be those of a model with this bound.

@@ -329,7 +329,7 @@ class Property:
         """The columns and actors of a model with this property, and the operations that begin and end each of its
         moves; a property of steps changes them (`steps`), and so does a bound (`bounds`).
         """
-        return model.parts
+        return model.installed_parts
 
 
 class Installed(NamedTuple):
@@ -384,7 +384,7 @@ class Model:
     def __post_init__(self) -> None:
         object.__setattr__(self, "closing", ())
         object.__setattr__(self, "opening", ())
-        object.__setattr__(self, "_given", self.parts)
+        object.__setattr__(self, "_given", self.installed_parts)
         for prop in self.properties:
             installed = prop.installed(self)
             for part, value in installed._asdict().items():
@@ -451,7 +451,7 @@ class Model:
         return self.first_rows[0]
 
     @property
-    def parts(self) -> Installed:
+    def installed_parts(self) -> Installed:
         """The parts that properties change, as they are."""
         return Installed(self.columns, self.actors, self.closing, self.firsts, self.opening)
 

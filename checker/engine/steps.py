@@ -83,7 +83,7 @@ class StepProperty(Property):
 
         Raises ModelError for an unknown actor, and for a model with a column or an actor that is named like `STEPS`.
         """
-        return self.judging(model.name, model.parts)
+        return self.judging(model.name, model.installed_parts)
 
     def judging(self, model: str, parts: Installed) -> Installed:
         """The parts of a model of this name that judges this property. Raises ModelError as `installed`."""

@@ -20,7 +20,6 @@ from checker.histories.jepsen import load_registers
 from checker.histories.linearizable import BOUND, CasRegister, NoAnswer, SequentialSpecification, Znode
 from checker.histories.reads import StaleRead, check_sessions, check_synced_reads
 from checker.histories.record import (
-    Bound,
     ClientHistory,
     ClientHistoryError,
     Entry,
@@ -28,6 +27,7 @@ from checker.histories.record import (
     Leaf,
     Operation,
     Pause,
+    StaleBound,
     Violation,
     history_of,
     load,
@@ -37,7 +37,6 @@ from checker.histories.writes import Writes, check_replicas, check_zxids, compar
 from checker.job import Verdict
 
 __all__ = [
-    "Bound",
     "ClientHistory",
     "ClientHistoryError",
     "Entry",
@@ -47,6 +46,7 @@ __all__ = [
     "Leaf",
     "Operation",
     "Pause",
+    "StaleBound",
     "Violation",
     "check",
     "history_of",

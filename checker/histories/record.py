@@ -162,13 +162,13 @@ class FinalZnodes(msgspec.Struct, frozen=True, tag="replica", tag_field="entry",
     znodes: dict[str, Leaf]
 
 
-class Bound(msgspec.Struct, frozen=True, tag="bound", tag_field="entry", forbid_unknown_fields=True):
+class StaleBound(msgspec.Struct, frozen=True, tag="bound", tag_field="entry", forbid_unknown_fields=True):
     """The seconds that a deposed leader may continue to answer after the first answer in a newer epoch."""
 
     seconds: float
 
 
-Entry: TypeAlias = Operation | Pause | FinalZnodes | Bound
+Entry: TypeAlias = Operation | Pause | FinalZnodes | StaleBound
 
 
 class ClientHistory(msgspec.Struct, frozen=True):
@@ -191,7 +191,7 @@ class ClientHistory(msgspec.Struct, frozen=True):
 def history_of(entries: Iterable[Entry], name: str = "history") -> ClientHistory:
     """Make a history of entries. Raises ClientHistoryError for entries that no check can use."""
     items = tuple(entries)
-    bounds = {entry.seconds for entry in items if isinstance(entry, Bound)}
+    bounds = {entry.seconds for entry in items if isinstance(entry, StaleBound)}
     if len(bounds) > 1:
         raise ClientHistoryError(f"{name}: entries `bound` of {' and '.join(map(str, sorted(bounds)))} s; one is right")
     history = ClientHistory(
@@ -230,7 +230,7 @@ def _refuse_ambiguity(history: ClientHistory, name: str) -> None:
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Operation | Pause | FinalZnodes | Bound)
+_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Operation | Pause | FinalZnodes | StaleBound)
 
 
 def save(path: Path, entries: Iterable[Entry]) -> None:

@@ -106,7 +106,7 @@ class Refinement(StepProperty):
         for name in self.mapped:
             if name not in index:
                 raise ModelError(f"the mapping of {self.name!r} reads the column {name!r}, and there is none")
-        parts, send = model.parts, Send(f"mapping of {self.name}", MAP)
+        parts, send = model.installed_parts, Send(f"mapping of {self.name}", MAP)
         if send not in parts.closing:
             parts = parts._replace(closing=(*parts.closing, send))
         if added[0] in index:  # these are parts of a model with this property, which may begin inside a run

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from checker import histories
-from checker.histories import Bound, Findings
+from checker.histories import Findings, StaleBound
 from harness.commands import CREATE2, OPEN
 from harness.ensemble import Ensemble
 from harness.processes import ServerError
@@ -35,7 +35,7 @@ MOMENTS = (0.0, 0.6)
 """Seconds from the request to the kill."""
 DEAD = (0.1, 1.0)
 """Seconds from the kill to the next start."""
-STALE = Bound((SYNC_LIMIT + 2) * TICK / 1000)
+STALE = StaleBound((SYNC_LIMIT + 2) * TICK / 1000)
 
 
 class ReconfigReport(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from checker import histories
-from checker.histories import Bound, Entry, Findings
+from checker.histories import Entry, Findings, StaleBound
 from harness.commands import CREATE2, OPEN
 from harness.ensemble import Ensemble
 from harness.processes import ServerError
@@ -132,7 +132,7 @@ class _Run:
     def _entries(self, nemesis: Nemesis) -> list[Entry]:
         recorded = [operation for worker in self._workers for operation in worker.recorded]
         recorded.sort(key=lambda operation: operation.invoked)
-        return [Bound((SYNC_LIMIT + NOTICING) * TICK / 1000), *nemesis.pauses, *recorded]
+        return [StaleBound((SYNC_LIMIT + NOTICING) * TICK / 1000), *nemesis.pauses, *recorded]
 
     async def _root(self) -> None:
         """Create the root znode; again, if the connection ends before the answer."""

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from checker import histories
 from checker.command import ExitCode
 from checker.histories import (
-    Bound,
     ClientHistory,
     ClientHistoryError,
     FinalZnodes,
     Leaf,
     Operation,
     Pause,
+    StaleBound,
     history_of,
     report_of,
 )
@@ -277,7 +277,7 @@ def deposed(completed: float) -> tuple[Operation, ...]:
 
 
 def test_a_stale_synced_read_is_excused_by_the_window_of_a_deposed_leader_and_reported() -> None:
-    findings = histories.check(history_of([*deposed(4.5), Bound(2.0)]))
+    findings = histories.check(history_of([*deposed(4.5), StaleBound(2.0)]))
 
     assert findings.passed
     assert [(stale.read.value, stale.seconds) for stale in findings.stale] == [("a", 1.5)]
@@ -285,19 +285,19 @@ def test_a_stale_synced_read_is_excused_by_the_window_of_a_deposed_leader_and_re
 
 
 def test_the_window_is_bounded() -> None:
-    assert clauses(*deposed(6.0), Bound(2.0)) == ["the window of a deposed leader is bounded"]
+    assert clauses(*deposed(6.0), StaleBound(2.0)) == ["the window of a deposed leader is bounded"]
 
 
 def test_a_stopped_server_could_not_notice_so_its_pause_does_not_count() -> None:
-    assert clauses(*deposed(6.0), Bound(2.0), Pause(server=2, since=1.0, until=5.0)) == []
-    assert clauses(*deposed(6.0), Bound(2.0), Pause(server=3, since=1.0, until=5.0)) != []
+    assert clauses(*deposed(6.0), StaleBound(2.0), Pause(server=2, since=1.0, until=5.0)) == []
+    assert clauses(*deposed(6.0), StaleBound(2.0), Pause(server=3, since=1.0, until=5.0)) != []
     twice = [Pause(server=2, since=1.0, until=until) for until in (3.8, 3.7)]
-    assert clauses(*deposed(6.0), Bound(2.0), *twice) == ["the window of a deposed leader is bounded"]
-    assert clauses(*deposed(6.0), Bound(2.0), *twice, Pause(server=2, since=3.8, until=5.0)) == []
+    assert clauses(*deposed(6.0), StaleBound(2.0), *twice) == ["the window of a deposed leader is bounded"]
+    assert clauses(*deposed(6.0), StaleBound(2.0), *twice, Pause(server=2, since=3.8, until=5.0)) == []
 
 
 def test_without_a_newer_epoch_nothing_excuses_a_stale_synced_read() -> None:
-    found = clauses(CREATE, SET, read("a", (4, 5), 1, 1, 0, synced=True), Bound(9.0))
+    found = clauses(CREATE, SET, read("a", (4, 5), 1, 1, 0, synced=True), StaleBound(9.0))
 
     assert found == ["writes and synced reads are linearizable", "a synced read sees every earlier write"]
 
@@ -350,7 +350,7 @@ def test_a_saved_history_is_read_back_whole(tmp_path: Path) -> None:
         lost("delete", None, 2),
         *deposed(4),
         Pause(1, 0.5, 1.5),
-        Bound(2.0),
+        StaleBound(2.0),
         FinalZnodes(1, {"/": leaf("", 0, 0)}),
     ]
     file = tmp_path / "history.jsonl"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from checker import histories
-from checker.histories import Bound, FinalZnodes, Leaf, Operation, history_of
+from checker.histories import FinalZnodes, Leaf, Operation, StaleBound, history_of
 from checker.histories.reads import BOUNDED
 from checker.histories.reads import CURRENT as SYNCED
 from checker.histories.record import Kind
@@ -201,7 +201,7 @@ class Fake:
 
 
 def found_in(fake: Fake) -> set[str]:
-    findings = histories.check(history_of([*fake.record, Bound(0.0)]))
+    findings = histories.check(history_of([*fake.record, StaleBound(0.0)]))
     assert not findings.undecided
     return {violation.clause for violation in findings.violations}
 
