@@ -57,7 +57,9 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("explore", "checker.cli.scenario_commands:EXPLORE", "Serves a local page to walk through a scenario."),
         Entry("replay", "checker.cli.scenario_commands:REPLAY", "Executes a saved trace again."),
         Entry("swarm", "checker.cli.scenario_commands:SWARM", "Walks at random and deep through a scenario."),
-        Entry("proofs", "checker.cli.reference_commands:PROOFS", "Proves with z3 what holds for all ensembles."),
+        Entry(
+            "proofs", "checker.cli.reference_commands:PROOFS", "Proves what holds for all ensembles, by two solvers."
+        ),
         Entry("gallery", "checker.cli.reference_commands:GALLERY", "Writes a page for each scenario, with its runs."),
         Entry("list", "checker.cli.reference_commands:LISTING", "Lists the scenarios of the package, and properties."),
     ),

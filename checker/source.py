@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("checker", "spec")
-LIBRARIES = ("z3-solver", "numba", "msgspec")
+LIBRARIES = ("z3-solver", "cvc5", "numba", "msgspec")
 
 
 class ProgramSource:

@@ -14,7 +14,7 @@ NODE = "zk-quorate-node"
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "kernels": ("numba>=0.68,<0.69",),
-    "proofs": ("z3-solver>=4.13",),
+    "proofs": ("cvc5>=1.2", "z3-solver>=4.13"),
     "fast": ("uvloop>=0.19",),
     "recipes": ("kazoo>=2.10",),
     "plots": ("matplotlib>=3.8",),

@@ -1,11 +1,13 @@
 """The commands that print reference material: the list of scenarios, proofs, tables and the gallery."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from checker.command import Command, ExitCode, refused, say, unread_output_discarded
 from spec.census.defect import KnownDefect, Presence
@@ -14,8 +16,14 @@ from spec.releases import RELEASES, DefectHistory, SourceChange, fixed_text, is_
 from spec.text import INT, between
 from spec.variants import DESCRIBED, Area, Variant
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker.symbolic.solvers import Solver
+
 RELEASE_TABLE, SCHEMA = "releases", "schema"
 VOTES, ZAB = "votes", "zab"
+Z3, CVC5, BOTH = "z3", "cvc5", "both"
 
 
 def _listing_options(parser: argparse.ArgumentParser) -> None:
@@ -69,29 +77,57 @@ def _proofs_options(parser: argparse.ArgumentParser) -> None:
         help="votes: quorums and the order of votes; zab: the safety of Zab (default: both)",
     )
     parser.add_argument(
-        "--seed", type=between(0, INT[1]), default=0, metavar="N", help="the random seed of z3 for Zab (default 0)"
+        "--solver", choices=(Z3, CVC5, BOTH), default=Z3, help="the solver that has to prove everything (default: z3)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=between(0, INT[1]),
+        default=0,
+        metavar="N",
+        help="the random seed of the solver for Zab (default 0)",
+    )
+    parser.add_argument(
+        "--export", type=Path, metavar="DIR", help="write each condition of Zab as an SMT-LIB script, and prove nothing"
     )
 
 
 def _proofs(options: argparse.Namespace) -> int:
+    from checker.symbolic.solvers import Solver  # noqa: PLC0415
+
+    solvers = tuple(Solver) if options.solver == BOTH else (Solver(options.solver),)
+    for solver in solvers:
+        solver.load()  # a missing one is one line, before anything is printed
     with unread_output_discarded():
-        votes = _proofs_of_votes() if options.only != ZAB else ExitCode.PASSED
-        zab = _proofs_of_zab(options.seed) if options.only != VOTES else ExitCode.PASSED
+        if options.export is not None:
+            return _export(options.export)
+        votes = _proofs_of_votes(solvers) if options.only != ZAB else ExitCode.PASSED
+        zab = _proofs_of_zab(solvers, options.seed) if options.only != VOTES else ExitCode.PASSED
     return int(votes if votes is not ExitCode.PASSED else zab)
 
 
-def _proofs_of_votes() -> ExitCode:
+def _export(folder: Path) -> int:
+    from checker.symbolic.zab.proof import export  # noqa: PLC0415
+
+    try:
+        count = export(folder)
+    except OSError as error:
+        return refused(f"--export {folder}: no script can be written there ({error})", ExitCode.COMMAND_LINE)
+    say(f"{count} scripts are in {folder}; the answer to each is unsat")
+    return int(ExitCode.PASSED)
+
+
+def _proofs_of_votes(solvers: Sequence[Solver]) -> ExitCode:
     from checker.symbolic import cycle_lines, every_proof  # noqa: PLC0415
     from checker.symbolic.proofs import Theorem  # noqa: PLC0415
 
-    proofs = every_proof()
+    proofs = every_proof(solvers)
     for proof in proofs:
         say(f"{proof.RESULT}: {proof.statement}")
     say("\n".join(cycle_lines()))
     return ExitCode.PASSED if all(isinstance(proof, Theorem) for proof in proofs) else ExitCode.SAFETY
 
 
-def _proofs_of_zab(seed: int) -> ExitCode:
+def _proofs_of_zab(solvers: Sequence[Solver], seed: int) -> ExitCode:
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
@@ -102,7 +138,9 @@ def _proofs_of_zab(seed: int) -> ExitCode:
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("proving Zab", total=None)
-        proofs = prove(seed=seed, progress=lambda done, count: bar.update(task, completed=done, total=count))
+        proofs = prove(
+            solvers=solvers, seed=seed, progress=lambda done, count: bar.update(task, completed=done, total=count)
+        )
     say("\n".join(answer_lines(proofs)))
     return ExitCode(exit_code(proofs))
 

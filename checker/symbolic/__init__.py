@@ -15,16 +15,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from checker.symbolic.proofs import Proof
+    from checker.symbolic.solvers import Solver
 
 __all__ = ["cycle_lines", "every_proof", "vote_order_lines"]
 
 
-def every_proof() -> tuple[Proof, ...]:
-    """Every statement that is proved with ZooKeeper's own rules: on quorums, and on the order of votes."""
+def every_proof(solvers: Iterable[Solver] = ()) -> tuple[Proof, ...]:
+    """Every statement that is proved with ZooKeeper's own rules: on quorums, and on the order of votes.
+
+    z3 proves them, and these solvers have to prove them too.
+    """
     from checker.symbolic import proofs, vote_order  # noqa: PLC0415
 
-    return (*proofs.all_proofs(), *vote_order.all_proofs())
+    results = (*proofs.all_proofs(), *vote_order.all_proofs())
+    for solver in solvers:
+        results = tuple(proofs.seconded(proof, solver) for proof in results)
+    return results
 
 
 def vote_order_lines() -> tuple[str, ...]:

@@ -19,6 +19,11 @@ class Premise(Enum):
     )
 
     @property
+    def label(self) -> str:
+        """The name in reports and of a folder."""
+        return self.name.lower().replace("_", "-")
+
+    @property
     def is_rollout(self) -> bool:
         """The premise is about a roll-out in stages."""
         return self in {Premise.STAGED, Premise.ONE_GO}

@@ -36,6 +36,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import msgspec
 import z3
 
+from checker.symbolic.solvers import ProofFinding, Solver, ask, smt_lib
 from spec.quorum import Sid
 
 
@@ -121,11 +122,12 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 class Theorem(msgspec.Struct, frozen=True):
-    """A statement and the obligations that the solver found valid."""
+    """A statement and the obligations that the solver found valid, with the scripts that ask for them."""
 
     RESULT: ClassVar[str] = "proved"
     statement: str
     obligations: tuple[str, ...]
+    scripts: tuple[str, ...]
 
 
 class Refutation(msgspec.Struct, frozen=True):
@@ -231,6 +233,16 @@ def all_proofs() -> tuple[Proof, ...]:
     return (majorities_meet(), weights_meet(), groups_meet(), two_views_rule(), one_server_at_a_time())
 
 
+def seconded(proof: Proof, solver: Solver) -> Proof:
+    """The proof, if another solver proves its obligations too. Raises ModuleNotFoundError if it is not installed."""
+    if isinstance(proof, Theorem):
+        for script in proof.scripts:
+            finding = ask(solver, script).finding
+            if finding is not ProofFinding.PROVED:
+                return OpenStatement(proof.statement, f"{solver.value} has not proved an obligation: {finding.value}")
+    return proof
+
+
 def _server_induction(weights: Weights) -> list[_Obligation]:
     """The obligations for `Walk.met` after any number of servers."""
     walk = Walk.anywhere()
@@ -286,11 +298,16 @@ def _failing(obligations: Iterable[_Obligation]) -> tuple[str, z3.Solver] | None
     return None
 
 
+def _theorem(statement: str, obligations: Iterable[_Obligation]) -> Theorem:
+    names, claims = zip(*obligations, strict=True)
+    return Theorem(statement, names, tuple(smt_lib((), claim) for claim in claims))
+
+
 def _by_sizes(statement: str, obligations: list[_Obligation], names: tuple[z3.ArithRef, ...]) -> Proof:
     """A proof whose failing obligations are counterexamples, because their variables are the whole case."""
     failing = _failing(obligations)
     if failing is None:
-        return Theorem(statement, tuple(name for name, _ in obligations))
+        return _theorem(statement, obligations)
     name, solver = failing
     if solver.check() != z3.sat:
         return OpenStatement(statement, name)
@@ -306,7 +323,7 @@ def _by_induction(statement: str, obligations: list[_Obligation], counterexample
     failing = _failing(obligations)
     if failing is not None:
         return OpenStatement(statement, failing[0])
-    return Theorem(statement, tuple(name for name, _ in obligations))
+    return _theorem(statement, obligations)
 
 
 # The search for counterexamples: a walk over a few servers.

@@ -26,6 +26,7 @@ import z3
 
 from checker.symbolic.disjoint import UndecidedError
 from checker.symbolic.proofs import OpenStatement, Proof, Refutation, Sizes, Theorem
+from checker.symbolic.solvers import smt_lib
 from spec.election.vote import Vote, is_better
 from spec.quorum import majority_view
 from spec.txn import format_zxid
@@ -142,7 +143,9 @@ def every_cycle_has_a_pair() -> Proof:
     failing = [proof.statement for proof in (irreflexive, transitive) if not isinstance(proof, Theorem)]
     if failing:
         return OpenStatement(statement, failing[0])
-    return Theorem(statement, (*back.obligations, irreflexive.statement, transitive.statement))
+    theorems = [back, *(proof for proof in (irreflexive, transitive) if isinstance(proof, Theorem))]
+    scripts = tuple(script for theorem in theorems for script in theorem.scripts)
+    return Theorem(statement, (*back.obligations, irreflexive.statement, transitive.statement), scripts)
 
 
 def smallest_cycle(length: int, variants: Variants = frozenset()) -> Cycle | None:
@@ -199,7 +202,7 @@ def _proof(statement: str, obligation: str, claim: z3.BoolRef, votes: Sequence[R
     solver = z3.Solver()
     solver.add(z3.Not(claim))
     if solver.check() == z3.unsat:
-        return Theorem(statement, (obligation,))
+        return Theorem(statement, (obligation,), (smt_lib((), claim),))
     example = _smallest([z3.Not(claim)], votes)
     if example is None:
         return OpenStatement(statement, obligation)

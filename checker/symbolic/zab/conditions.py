@@ -1,4 +1,4 @@
-"""The conditions that make the invariant inductive, and their proofs by z3.
+"""The conditions that make the invariant inductive, and the answers of solvers to them.
 
 - The first state satisfies each clause.
 - Each action, in a state of the invariant, leads to a state that satisfies each clause.
@@ -7,38 +7,27 @@
   for any choice of leaders. A leader whose quorum is not ahead of it may be established, which is all that progress
   needs of the election.
 
-The state after an action is a function of the state before, so no condition has a frame. A condition is **proved** if
-z3 finds its negation unsatisfiable. A time-out or an "unknown" does not count as a proof, and is reported as `OPEN`.
+The state after an action is a function of the state before, so no condition has a frame.
 
-A **hint** names the clauses that a condition needs, where z3 searches too long with all of them. The clauses lead from
-a server to its reign, from this to the reign that it began from, and so on; z3 may follow that chain without an end. A
-hint is a proof outline: the hypotheses that a person would use. A wrong hint makes a condition fail; it cannot make one
-succeed, since a subset of the hypotheses proves less.
+A **hint** names the clauses that a condition needs, where a solver searches too long with all of them. The clauses
+lead from a server to its reign, from this to the reign that it began from, and so on; it may follow that chain without
+end. A hint is a proof outline: the hypotheses that a person would use. A wrong hint makes a condition fail; it cannot
+make one succeed, since a subset of the hypotheses proves less.
 """
 
-import time
 from collections.abc import Collection, Iterator
-from enum import Enum
 from typing import NamedTuple
 
 import z3
 
 from checker.symbolic.premise import Premise
+from checker.symbolic.solvers import Opinion, Solver, ask, smt_lib
 from checker.symbolic.zab import premises
 from checker.symbolic.zab.actions import ACTIONS, ZabAction, ZabStep
 from checker.symbolic.zab.invariant import THEOREMS, NamedClause, clauses
 from checker.symbolic.zab.system import AbstractZab, Formula, Term, Universe, ZabState
 
 FIRST_STATE, IMPLICATION, ELECTION = "first state", "theorems", "election"
-MILLISECONDS = 1000
-
-
-class ProofFinding(Enum):
-    """The answer of z3 to a condition."""
-
-    PROVED = "proved"
-    FAILED = "failed"
-    OPEN = "open"
 
 
 class VerificationCondition(NamedTuple):
@@ -50,15 +39,22 @@ class VerificationCondition(NamedTuple):
     hypotheses: tuple[Formula, ...]
     formula: Formula
 
+    @property
+    def script(self) -> str:
+        """The question to a solver."""
+        # Where the action changes nothing that a clause reads, the clause itself is all that its proof needs.
+        unchanged = [hypothesis for hypothesis in self.hypotheses if hypothesis.eq(self.formula)]
+        return smt_lib(unchanged or self.hypotheses, self.formula)
+
 
 class CheckedCondition(NamedTuple):
-    """The answer to a condition, and the seconds that it took."""
+    """The opinion of a solver on a condition."""
 
     place: str
     goal: str
     sentence: str
-    finding: ProofFinding
-    seconds: float
+    solver: Solver
+    opinion: Opinion
 
 
 def conditions(premise: Premise, places: Collection[str] = ()) -> Iterator[VerificationCondition]:
@@ -157,20 +153,12 @@ def _condition(
     return VerificationCondition(place, clause.name, clause.sentence, hypotheses, formula)
 
 
-def checked(condition: VerificationCondition, *, seed: int = 0, seconds: float = 60) -> CheckedCondition:
-    """Ask z3 whether the goal follows from the hypotheses, for at most the given time."""
-    solver = z3.Solver()
-    solver.set("timeout", int(seconds * MILLISECONDS), "random_seed", seed)
-    # Where the action changes nothing that a clause reads, the clause itself is all that its proof needs.
-    unchanged = [hypothesis for hypothesis in condition.hypotheses if hypothesis.eq(condition.formula)]
-    solver.add(*(unchanged or condition.hypotheses), z3.Not(condition.formula))
-    began = time.monotonic()
-    answer = solver.check()
-    finding = (
-        ProofFinding.PROVED if answer == z3.unsat else ProofFinding.FAILED if answer == z3.sat else ProofFinding.OPEN
-    )
-    took = time.monotonic() - began
-    return CheckedCondition(condition.place, condition.goal, condition.sentence, finding, took)
+def checked(
+    condition: VerificationCondition, solver: Solver = Solver.Z3, *, seed: int = 0, seconds: float = 60
+) -> CheckedCondition:
+    """Ask a solver whether the goal follows from the hypotheses, for at most the given time."""
+    opinion = ask(solver, condition.script, seed=seed, seconds=seconds)
+    return CheckedCondition(condition.place, condition.goal, condition.sentence, solver, opinion)
 
 
 _ROLLOUT = "stages barrier older_below_barrier newest_above_barrier none_beyond served_by_quorum zero_reign"
@@ -194,6 +182,18 @@ HINTS: dict[tuple[str, str], str] = {
     ("establish", "one_leader"): (
         "established_begun established_by_quorum established_by_promises promise_once one_leader promise_accepts "
         f"old_are_over late_is_too_late {_ROLLOUT} {_GROWTH}"
+    ),
+    # The new history lacks only what is dead, so the server keeps what a reign that may still commit has given it.
+    ("synchronise", "acked_stays"): (
+        "acked_known acked_stays dead_if_missing epochs_ordered history_established history_initial_or_own one_leader"
+    ),
+    ("synchronise", "entered_has_initial"): (
+        "dead_if_missing entered_has_initial epochs_ordered history_established history_initial_or_own one_leader"
+    ),
+    # A server of the quorum followed the barrier, so the new reign is of a later epoch.
+    ("establish", "newest_above_barrier"): (
+        "barrier barrier_runs grown_above_barrier late_is_too_late newest_above_barrier promised_runs served_by_quorum "
+        "served_runs"
     ),
     # No later reign than the leader that all follow is established, so nothing is dead for it.
     ("raise_high", "dead_is_blocked"): (

@@ -1,7 +1,8 @@
 """The proofs of all theorems under each premise, in two processes, and their answer as lines of text; and runs.
 
-A task of the proof is one premise and one place: an action, "first state" or "theorems". The exit code is 0 if every
-condition is proved, 12 if one has a counterexample or failed, and 20 if z3 gave no answer in time and none failed.
+A task of the proof is one premise, one place and one solver; a place is an action, "first state" or "theorems". The
+exit code is 0 if every solver that is asked has proved every condition, 12 if one has a counterexample or failed, and
+20 if a solver gave no answer in time and none failed.
 
 Runs of abstract Zab in a small world are found by z3: witnesses, attacks by a mutant, and counterexamples to induction.
 A **script** is a sequence of action names. z3 chooses the parameters, the epochs and the zxids. A run begins in the
@@ -15,21 +16,21 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 import z3
 
 from checker.symbolic.premise import Premise
+from checker.symbolic.solvers import MILLISECONDS, ProofFinding, Solver
 from checker.symbolic.zab import premises
 from checker.symbolic.zab.actions import ZabAction
 from checker.symbolic.zab.conditions import (
     ELECTION,
     FIRST_STATE,
     IMPLICATION,
-    MILLISECONDS,
     CheckedCondition,
-    ProofFinding,
     checked,
     conditions,
     parameters,
@@ -266,44 +267,46 @@ ANY_LEADER = "It holds for any choice of leaders, so safety needs no guarantee o
 
 
 class ProofTask(NamedTuple):
-    """The conditions of one premise at one place."""
+    """The conditions of one premise at one place, for one solver."""
 
     premise: Premise
     place: str
+    solver: Solver
     seed: int
     seconds: float
 
 
 class PremiseProof(msgspec.Struct, frozen=True):
-    """The conditions that were checked under one premise; `seconds` is the time of z3."""
+    """The opinions on the conditions under one premise."""
 
     premise: Premise
     checked: tuple[CheckedCondition, ...]
 
-    @property
-    def seconds(self) -> float:
-        """The time that z3 took for all conditions."""
-        return sum(condition.seconds for condition in self.checked)
+    def of(self, solver: Solver) -> tuple[CheckedCondition, ...]:
+        """The opinions of one solver."""
+        return tuple(condition for condition in self.checked if condition.solver is solver)
 
     @property
     def unproved(self) -> tuple[CheckedCondition, ...]:
-        """The conditions with no proof."""
-        return tuple(condition for condition in self.checked if condition.finding is not ProofFinding.PROVED)
+        """The conditions that a solver has not proved."""
+        return tuple(condition for condition in self.checked if condition.opinion.finding is not ProofFinding.PROVED)
 
 
 def prove(
     chosen: Sequence[Premise] = tuple(Premise),
     *,
+    solvers: Sequence[Solver] = (Solver.Z3,),
     seed: int = 0,
     seconds: float = 60,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> tuple[PremiseProof, ...]:
-    """Check every condition under these premises, each for at most `seconds`.
+    """Ask each solver about every condition under these premises, for at most `seconds` each.
 
     `progress` is called with the number of finished tasks and of all tasks.
     """
     tasks = [
-        ProofTask(premise, place, seed, seconds)
+        ProofTask(premise, place, solver, seed, seconds)
+        for solver in solvers
         for premise in chosen
         for place in (FIRST_STATE, *premises.actions(premise), ELECTION, IMPLICATION)
     ]
@@ -324,7 +327,7 @@ def prove(
 def check_task(task: ProofTask) -> tuple[CheckedCondition, ...]:
     """Check the conditions of one task."""
     return tuple(
-        checked(condition, seed=task.seed, seconds=task.seconds)
+        checked(condition, task.solver, seed=task.seed, seconds=task.seconds)
         for condition in conditions(task.premise, (task.place,))
     )
 
@@ -340,24 +343,48 @@ def answer_lines(proofs: Iterable[PremiseProof]) -> tuple[str, ...]:
 
 
 def _premise_lines(proof: PremiseProof) -> list[str]:
-    slowest = max(condition.seconds for condition in proof.checked)
-    count = len(proof.checked)
-    name = proof.premise.name.lower().replace("_", "-")
     lines = [
-        f"{'unproved' if proof.unproved else 'proved'}: {name}, if {proof.premise.value}",
-        f"  {len(clauses(proof.premise))} clauses, {count - len(proof.unproved)} of {count} conditions proved, "
-        f"{proof.seconds:.1f} s, slowest {slowest:.2f} s",
+        f"{'unproved' if proof.unproved else 'proved'}: {proof.premise.label}, if {proof.premise.value}",
+        f"  {len(clauses(proof.premise))} clauses",
     ]
+    for solver in dict.fromkeys(condition.solver for condition in proof.checked):
+        opinions = [condition.opinion for condition in proof.of(solver)]
+        proved = sum(opinion.finding is ProofFinding.PROVED for opinion in opinions)
+        seconds = [opinion.seconds for opinion in opinions]
+        lines.append(
+            f"  {solver.value}: {proved} of {len(opinions)} conditions proved, {sum(seconds):.1f} s, "
+            f"slowest {max(seconds):.2f} s"
+        )
     for condition in proof.unproved:
-        lines.append(f"  {condition.finding.value}: {condition.goal} after {condition.place}: {condition.sentence}")
-        if condition.finding is ProofFinding.FAILED and condition.place in premises.actions(proof.premise):
+        finding = condition.opinion.finding
+        lines.append(
+            f"  {finding.value} ({condition.solver.value}): {condition.goal} after {condition.place}: "
+            f"{condition.sentence}"
+        )
+        if finding is ProofFinding.FAILED and condition.place in premises.actions(proof.premise):
             lines += [f"    {line}" for line in induction_story(proof.premise, condition.place, condition.goal)]
     return lines
 
 
+def export(folder: Path, chosen: Sequence[Premise] = tuple(Premise)) -> int:
+    """Write each condition as an SMT-LIB script, below `folder` by premise; return their number. Raises OSError.
+
+    A condition is proved if the answer to its script is "unsat".
+    """
+    count = 0
+    for premise in chosen:
+        directory = folder / premise.label
+        directory.mkdir(parents=True, exist_ok=True)
+        for condition in conditions(premise):
+            file = directory / f"{condition.place.replace(' ', '-')}.{condition.goal}.smt2"
+            file.write_text(condition.script, encoding="utf-8")
+            count += 1
+    return count
+
+
 def exit_code(proofs: Iterable[PremiseProof]) -> int:
     """The exit code: a failed condition is worse than one without an answer."""
-    findings = {condition.finding for proof in proofs for condition in proof.checked}
+    findings = {condition.opinion.finding for proof in proofs for condition in proof.checked}
     if ProofFinding.FAILED in findings:
         return REFUTED
     return UNDECIDED if ProofFinding.OPEN in findings else PROVED

@@ -2,15 +2,16 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import z3
 
+from checker.symbolic.solvers import Opinion, ProofFinding, Solver, ask
 from checker.symbolic.zab import premises
 from checker.symbolic.zab.conditions import (
     HINTS,
     CheckedCondition,
-    ProofFinding,
     VerificationCondition,
     checked,
     conditions,
@@ -22,6 +23,7 @@ from checker.symbolic.zab.proof import (
     answer_lines,
     broken_clause,
     exit_code,
+    export,
     induction_story,
     is_possible,
     prove,
@@ -37,7 +39,7 @@ def proofs() -> tuple[PremiseProof, ...]:
 
 
 def test_every_condition_is_proved_under_every_premise(proofs: tuple[PremiseProof, ...]) -> None:
-    assert [each for proof in proofs for each in proof.unproved] == []
+    assert [condition for proof in proofs for condition in proof.unproved] == []
     assert exit_code(proofs) == 0
 
 
@@ -51,14 +53,14 @@ def test_every_premise_has_a_condition_for_each_action_and_clause(proofs: tuple[
 @pytest.mark.parametrize("goal", ["any_leader", "may_promise", "may_establish"])
 def test_each_condition_on_elections_needs_its_last_hypothesis(goal: str) -> None:
     """Without it, the epoch is not new, the server is ahead of the leader, or a quorum has not promised."""
-    (condition,) = (each for each in conditions(Premise.VIEWS) if each.goal == goal)
-    assert checked(condition).finding is ProofFinding.PROVED
+    (condition,) = (candidate for candidate in conditions(Premise.VIEWS) if candidate.goal == goal)
+    assert checked(condition).opinion.finding is ProofFinding.PROVED
     weaker = condition._replace(hypotheses=condition.hypotheses[:-1])
-    assert checked(weaker).finding is ProofFinding.FAILED
+    assert checked(weaker).opinion.finding is ProofFinding.FAILED
 
 
 def test_no_condition_takes_ten_seconds(proofs: tuple[PremiseProof, ...]) -> None:
-    assert max(each.seconds for proof in proofs for each in proof.checked) < 10
+    assert max(condition.opinion.seconds for proof in proofs for condition in proof.checked) < 10
 
 
 def test_the_answer_says_that_refinement_is_not_checked(proofs: tuple[PremiseProof, ...]) -> None:
@@ -69,20 +71,22 @@ def test_the_answer_says_that_refinement_is_not_checked(proofs: tuple[PremisePro
     assert sum(line.startswith("proved: ") for line in lines) == len(Premise)
 
 
-def test_a_condition_that_does_not_hold_is_no_proof() -> None:
+@pytest.mark.parametrize("solver", Solver)
+def test_a_condition_that_does_not_hold_is_no_proof(solver: Solver) -> None:
     x = z3.Int("x")
     condition = VerificationCondition("place", "goal", "x is positive", (x >= 0,), x > 0)
 
-    assert checked(condition).finding is ProofFinding.FAILED
+    assert checked(condition, solver).opinion.finding is ProofFinding.FAILED
 
 
-def test_a_condition_without_an_answer_is_no_proof() -> None:
-    # Fermat's theorem for cubes has no counterexample, and z3 does not prove it in a hundredth of a second.
+@pytest.mark.parametrize("solver", Solver)
+def test_a_condition_without_an_answer_is_no_proof(solver: Solver) -> None:
+    # Fermat's theorem for cubes has no counterexample, and no solver proves it in a hundredth of a second.
     a, b, c = z3.Ints("a b c")
     positive = (a > 0, b > 0, c > 0)
     condition = VerificationCondition("place", "goal", "no cubes", positive, a * a * a + b * b * b != c * c * c)
 
-    assert checked(condition, seconds=0.01).finding is ProofFinding.OPEN
+    assert checked(condition, solver, seconds=0.01).opinion.finding is ProofFinding.OPEN
 
 
 @pytest.mark.parametrize(
@@ -94,17 +98,38 @@ def test_a_condition_without_an_answer_is_no_proof() -> None:
     ],
 )
 def test_the_exit_code_tells_a_failure_from_no_answer(findings: list[ProofFinding], code: int) -> None:
-    each = tuple(CheckedCondition("begin", "one_leader", "a sentence", finding, 0.1) for finding in findings)
+    conditions = tuple(
+        CheckedCondition("begin", "one_leader", "a sentence", Solver.Z3, Opinion(finding, 0.1)) for finding in findings
+    )
 
-    assert exit_code([PremiseProof(Premise.VIEWS, each)]) == code
+    assert exit_code([PremiseProof(Premise.VIEWS, conditions)]) == code
 
 
 def test_a_condition_without_an_answer_is_told_as_open() -> None:
-    open_one = CheckedCondition("begin", "one_leader", "Two are one.", ProofFinding.OPEN, 60.0)
-    lines = answer_lines([PremiseProof(Premise.VIEWS, (open_one,))])
+    proved = CheckedCondition("begin", "one_leader", "Two are one.", Solver.Z3, Opinion(ProofFinding.PROVED, 0.1))
+    open_one = proved._replace(solver=Solver.CVC5, opinion=Opinion(ProofFinding.OPEN, 60.0))
+    lines = answer_lines([PremiseProof(Premise.VIEWS, (proved, open_one))])
 
-    assert "  open: one_leader after begin: Two are one." in lines
+    assert "  z3: 1 of 1 conditions proved, 0.1 s, slowest 0.10 s" in lines
+    assert "  cvc5: 0 of 1 conditions proved, 60.0 s, slowest 60.00 s" in lines
+    assert "  open (cvc5): one_leader after begin: Two are one." in lines
     assert not any(line.startswith("proved") for line in lines)
+
+
+def test_another_solver_proves_the_same_conditions(proofs: tuple[PremiseProof, ...]) -> None:
+    """All 2,909 conditions by both solvers take minutes: `quorate proofs --solver both`."""
+    (seconded,) = prove([Premise.SERVED], solvers=[Solver.CVC5])
+    assert seconded.unproved == ()
+    (first,) = (proof for proof in proofs if proof.premise is Premise.SERVED)
+    assert [(c.place, c.goal) for c in seconded.checked] == [(c.place, c.goal) for c in first.checked]
+
+
+def test_an_exported_condition_is_a_script_whose_answer_is_unsat(tmp_path: Path) -> None:
+    count = export(tmp_path, [Premise.VIEWS])
+    scripts = sorted(tmp_path.rglob("*.smt2"))
+    assert len(scripts) == count == len(list(conditions(Premise.VIEWS)))
+    for solver in Solver:
+        assert ask(solver, scripts[0].read_text(encoding="utf-8")).finding is ProofFinding.PROVED
 
 
 def test_the_signatures_are_those_of_the_state() -> None:
