@@ -15,6 +15,7 @@ Rules of this module:
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product, repeat
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -64,12 +65,14 @@ OWN = frozenset({ServerAction.SYNC, ServerAction.APPLY, ServerAction.LOSE_LEADER
                  ServerAction.RESUME})  # fmt: skip
 """The actions that are hidden steps of a server."""
 
-CHOICES = (Diff, Trunc)
+CHOICES = (Diff, Snap, Trunc)
 SHOWN_ZXIDS = 4
 """The zxids of a log in a report."""
 
 Emission = tuple[Sid, QuorumPacket | None]
 """A packet to a peer; None: the end of the connection with it."""
+Packets: TypeAlias = list[QuorumPacket | None]
+"""Packets to one peer."""
 
 
 class Outlook(msgspec.Struct, frozen=True):
@@ -87,7 +90,7 @@ class Outlook(msgspec.Struct, frozen=True):
     queued: tuple[int, ...] = ()
     applied: int | None = None
 
-    def to(self, peer: Sid) -> list[QuorumPacket | None]:
+    def to(self, peer: Sid) -> Packets:
         """The packets to a peer."""
         return [packet for receiver, packet in self.emitted if receiver == peer]
 
@@ -230,9 +233,10 @@ class Candidates:
     def _by_memory(self, outlook: Outlook) -> Iterator[Outlook]:
         """The same state with another first packet for learners: it depends on `committedLog`, which no disk has.
 
-        A real leader may always choose SNAP, as it does where that log does not reach back far enough. Where it is
-        empty, as after a start from a snapshot that covers the whole log, the leader counts from its last applied
-        zxid. In an epoch without a transaction that is "epoch:0", and TRUNC has it. Source: `syncFollower`.
+        A real leader may always choose SNAP, as it does where that log does not reach back far enough. It may choose
+        DIFF where the specification sends SNAP: the files of its log keep the records before a snapshot. Where
+        `committedLog` is empty, as after a start from a snapshot that covers the whole log, the leader counts from its
+        last applied zxid. In an epoch without a transaction that is "epoch:0", and TRUNC has it (`syncFollower`).
         """
         ensemble = self.ensemble
         server = ensemble.server(outlook.row)
@@ -240,19 +244,20 @@ class Candidates:
         if not isinstance(part, Leader) or not any(isinstance(packet, CHOICES) for _, packet in outlook.emitted):
             return
         history = history_of(server.durable, part, server.peer.tree, server.defects, server.peer.unlisted)
-        choices = [first_packets(outlook.to(peer), history) for peer in ensemble.peers]
-        for firsts in islice(product(*choices), 1, None):
+        choices = [
+            synchronisations(outlook.to(peer), history, ensemble.server(outlook.row, peer).peer.last_zxid)
+            for peer in ensemble.peers
+        ]
+        for choice in islice(product(*choices), 1, None):
             row, emitted = list(outlook.row), list[Emission]()
-            for peer, first in zip(ensemble.peers, firsts, strict=True):
-                packets = outlook.to(peer)
-                if packets and packets[0] != first:
-                    rest = [packet for packet in packets[1:] if not (isinstance(first, Snap) and _is_in(packet, first))]
-                    sent = [packet for packet in (first, *rest) if packet is not None]
+            for peer, packets in zip(ensemble.peers, choice, strict=True):
+                usual = outlook.to(peer)
+                if packets != usual:
                     place = ensemble.model.index[connection_name(ensemble.sid, peer)]
                     connection: Connection = row[place]
-                    before = connection.down[: len(connection.down) - len(packets) + (None in packets)]
+                    before = connection.down[: len(connection.down) - len(usual) + (None in usual)]
+                    sent = (packet for packet in packets if packet is not None)
                     row[place] = replace(connection, down=(*before, *sent))
-                    packets = [first, *rest]
                 emitted += [(peer, packet) for packet in packets]
             yield Outlook(tuple(row), tuple(emitted), outlook.vote, outlook.queued, outlook.applied)
 
@@ -390,15 +395,26 @@ class Candidates:
         return tuple(emissions)
 
 
-def first_packets(packets: Sequence[QuorumPacket | None], history: History) -> list[QuorumPacket | None]:
-    """The first packet to a learner, and those that a real leader may send in its place."""
-    first = packets[0] if packets else None
-    if not isinstance(first, CHOICES):
-        return [first]
-    snap = Snap(history.last_processed, history.applied)
-    if isinstance(first, Trunc) and first.zxid < history.last_processed:
-        return [first, snap, Trunc(history.last_processed)]
-    return [first, snap]
+def synchronisations(packets: Packets, history: History, last: int) -> list[Packets]:
+    """The packets of a synchronisation, and those that a real leader may send in their place.
+
+    `last` is the last zxid of the learner.
+    """
+    first, rest = (packets[0], packets[1:]) if packets else (None, [])
+    match first:
+        case Diff() | Trunc():
+            snap = Snap(history.last_processed, history.applied)
+            results = [packets, [snap, *(packet for packet in rest if not _is_in(packet, snap))]]
+            if isinstance(first, Trunc) and first.zxid < history.last_processed:
+                results.append([Trunc(history.last_processed), *rest])
+            return results
+        case Snap(zxid=zxid, txns=txns) if txns is not None and last in {txn.zxid for txn in txns}:
+            later = [txn for txn in txns if txn.zxid > last]
+            return [
+                packets,
+                [Diff(zxid), *(packet for txn in later for packet in (Proposal(txn), Commit(txn.zxid))), *rest],
+            ]
+    return [packets]
 
 
 def _is_in(packet: QuorumPacket | None, snap: Snap) -> bool:

@@ -146,7 +146,7 @@ class RealServer:
         self._quiet = False  # whether it may not have handled the last event yet
         self._caused = 0.0  # the time of the last event at this server
         self._decided = 0  # the round of the last election of this process that ended
-        self._answers: tuple[tuple[Sid, Notification], ...] = ()  # those of the peers, if the last event is an election
+        self._answers: tuple[tuple[Sid, ServerState, Vote], ...] = ()  # of peers, if the last event is an election
         self._answered_at = 0.0
         self._row: Row = ()
         self._gone: set[Sid] = set()  # peers that have closed their side, with packets in flight
@@ -289,29 +289,28 @@ class RealServer:
             if time.monotonic() > deadline:
                 raise ServerError(f"server {self.sid} does not look for a leader")
             self._sockets.pump(POLL_SECONDS)
-        self._decided = looking.election_epoch
         if leader == self.sid:
             vote = looking.vote
         views = self._ensemble.server(self._row).peer.views  # a decision needs a quorum of each
         voters = frozenset[Sid]().union(*(view.voters for view in views)) - {self.sid}
         self._answers = tuple(
-            (peer, Notification(_state_of(peer, leader), vote, looking.election_epoch, None))
+            (peer, ServerState.LEADING if peer == leader else ServerState.FOLLOWING, vote)
             for peer in sorted(voters, key=lambda peer: peer != leader)
         )
-        self._answer()
+        self._answer(looking.election_epoch)
 
-    def _answer(self) -> None:
+    def _answer(self, election_epoch: int) -> None:
         """Let each peer that has decided answer a server that looks (`WorkerReceiver.run`)."""
-        self._sockets.looking, self._answered_at = None, time.monotonic()
-        for peer, notification in self._answers:
-            self._sockets.notify(peer, notification, self._files(self._view).config)
+        self._decided, self._sockets.looking, self._answered_at = election_epoch, None, time.monotonic()
+        config = self._files(self._view).config
+        for peer, state, vote in self._answers:
+            self._sockets.notify(peer, Notification(state, vote, election_epoch, None), config)
 
     def _answer_again(self) -> None:
-        """Answer a server that still looks in the same round: the connection with its first answer has ended."""
+        """Answer a server that still looks: the connection with its first answer has ended, or it began again."""
         looking = self._sockets.looking
-        still = self._answers and looking is not None and looking.election_epoch == self._decided
-        if still and time.monotonic() - self._answered_at > ANSWER_SECONDS:
-            self._answer()
+        if self._answers and looking is not None and time.monotonic() - self._answered_at > ANSWER_SECONDS:
+            self._answer(looking.election_epoch)
 
     def _note_view(self, row: Row) -> None:
         """Note the view of the server under test; with other members it begins a new election object, at round 1."""
@@ -487,7 +486,3 @@ class RealServer:
             if time.monotonic() > deadline:
                 raise ServerError(f"server {self.sid} does not answer {kind.name}")
             self._sockets.pump(0.05)
-
-
-def _state_of(peer: Sid, leader: Sid) -> ServerState:
-    return ServerState.LEADING if peer == leader else ServerState.FOLLOWING

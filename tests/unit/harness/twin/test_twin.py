@@ -14,7 +14,7 @@ import pytest
 from checker.models.ensemble.actions import ServerAction
 from harness.processes import ServerError
 from harness.twin.campaign import Cast, Episode, Misfit, build, casts, event_text, explained_by
-from harness.twin.candidates import HOLD_READER, Ensemble, Outlook, Sight, agree, explains, first_packets
+from harness.twin.candidates import HOLD_READER, Ensemble, Outlook, Sight, agree, explains, synchronisations
 from harness.twin.command import Campaign, add_options
 from harness.twin.coverage import Coverage
 from harness.twin.imitation import Imitation
@@ -175,9 +175,19 @@ def test_a_leader_without_a_transaction_may_truncate_to_the_beginning_of_its_epo
     txn, begin = Txn(make_zxid(4) + 1, 1), make_zxid(5)
     history = History(begin, 0, (txn,))
     snap = Snap(begin, (txn,))
-    assert first_packets([Trunc(txn.zxid), None], history) == [Trunc(txn.zxid), snap, Trunc(begin)]
-    assert first_packets([Diff(txn.zxid)], history) == [Diff(txn.zxid), snap]
-    assert first_packets([Commit(txn.zxid)], history) == [Commit(txn.zxid)]
+    assert synchronisations([Trunc(txn.zxid), None], history, 0) == [
+        [Trunc(txn.zxid), None], [snap, None], [Trunc(begin), None]
+    ]  # fmt: skip
+    assert synchronisations([Diff(txn.zxid)], history, 0) == [[Diff(txn.zxid)], [snap]]
+    assert synchronisations([Commit(txn.zxid)], history, 0) == [[Commit(txn.zxid)]]
+
+
+def test_a_leader_may_send_what_its_log_keeps_from_before_a_snapshot() -> None:
+    old, new = Txn(make_zxid(4) + 1, 1), Txn(make_zxid(5) + 1, 2)
+    history, snap = History(new.zxid, 0, (old, new)), Snap(new.zxid, (old, new))
+    diff: list[QuorumPacket | None] = [Diff(new.zxid), Proposal(new), Commit(new.zxid), NewLeader(6)]
+    assert synchronisations([snap, NewLeader(6)], history, old.zxid) == [[snap, NewLeader(6)], diff]
+    assert synchronisations([snap, NewLeader(6)], history, old.zxid + 1) == [[snap, NewLeader(6)]]
 
 
 def test_nothing_seen_contradicts_no_write_unless_it_was_looked_for() -> None:
