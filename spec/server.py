@@ -56,7 +56,7 @@ class Server(msgspec.Struct, frozen=True):
     """One server. `view` is its own configuration; `election` is None while it does not run, or runs standalone.
 
     - `last_seen`: the configuration that it has seen last, where its version is not that of `view`: the file
-      `.dynamic.next`.
+      `.dynamic.next`. `next_deleted`: a start has deleted that file, so the next start forgets it (variants only).
     - `disk_full`: its log could not be written. A crash forgets this: space is made before the process starts again.
     - `defects`: the known defects of its release, where the servers of an ensemble run different releases. Whoever
       calls `step` adds them to the variants of the rules.
@@ -71,6 +71,7 @@ class Server(msgspec.Struct, frozen=True):
     disk_full: bool = False
     defects: frozenset[Variant] = frozenset()
     last_seen: View | None = None
+    next_deleted: bool = False
 
     @property
     def runs(self) -> bool:
@@ -185,7 +186,14 @@ def crash(server: Server, zab: ZabRules | None = None) -> Server | None:
 
 def stopped(server: Server, durable: Durable) -> Server:
     """The server with this disk, while its process does not run."""
-    return Server(server.sid, server.view, durable, defects=server.defects, last_seen=server.last_seen)
+    return Server(
+        server.sid,
+        server.view,
+        durable,
+        defects=server.defects,
+        last_seen=server.last_seen,
+        next_deleted=server.next_deleted,
+    )
 
 
 def tree_at_rest(server: Server) -> tuple[Txn, ...] | None:
@@ -226,9 +234,10 @@ def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -
     if result is None:
         return None
     if isinstance(event, Start):
+        last_seen = None if event.view != server.view or server.next_deleted else server.last_seen
         # 3.9.5 deletes `.dynamic.next` at the first start, and has forgotten it at the second (`last-seen-forgotten`).
-        forgets = event.view != server.view or Variant.LAST_SEEN_FORGOTTEN in rules.variants
-        server = replace(server, view=event.view, last_seen=None if forgets else server.last_seen)
+        deleted = last_seen is not None and Variant.LAST_SEEN_FORGOTTEN in rules.variants
+        server = replace(server, view=event.view, last_seen=last_seen, next_deleted=deleted)
     return Step(replace(_configured(server, result.effects), election=result.state), result.effects)
 
 
@@ -238,9 +247,10 @@ def _configured(server: Server, effects: Effects) -> Server:
         # Not `isinstance`: it asks the metaclass about each effect of another class, on every step.
         if type(effect) is Configure:
             last_seen = seen_after_activation(effect.view, server.last_seen)
-            server = replace(server, view=effect.view, last_seen=last_seen)
+            deleted = server.next_deleted and last_seen is not None
+            server = replace(server, view=effect.view, last_seen=last_seen, next_deleted=deleted)
         elif type(effect) is ConfigureNext:
-            server = replace(server, last_seen=seen_beside(server.view, effect.view))
+            server = replace(server, last_seen=seen_beside(server.view, effect.view), next_deleted=False)
     return server
 
 
