@@ -136,7 +136,7 @@ _OF_SERVERS: Mapping[Variant, Defect] = {
         Area.RECONFIGURATION,
     ),
     Variant.LAST_SEEN_FORGOTTEN: Defect(
-        "a server that starts forgets the view that it has seen last, although it has acknowledged the reconfiguration",
+        "a server that starts twice forgets the view that it has seen last, although it has acknowledged its change",
         Area.RECONFIGURATION,
     ),
     Variant.LAST_SEEN_IGNORED: Defect(

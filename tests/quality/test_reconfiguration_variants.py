@@ -51,7 +51,7 @@ REPLACE_ONE, REPLACE_TWO = (change(4, remove=(1,)),), (change(4, 5, remove=(1, 2
 SCENES = {
     Variant.PENDING_VIEW_ACTIVATED: scene(3, (change(4),), 1, disconnects=1),
     Variant.EPOCH_OF_ACTIVE_VIEW: scene(3, REPLACE_ONE, 1, disconnects=2, partitions=1, elections=2),
-    Variant.LAST_SEEN_FORGOTTEN: scene(3, REPLACE_ONE, 1, crashes=1, restarts=1, partitions=1, elections=1),
+    Variant.LAST_SEEN_FORGOTTEN: scene(3, REPLACE_ONE, 1, crashes=2, restarts=2, partitions=1, elections=1),
     Variant.LAST_SEEN_IGNORED: scene(3, (change(4),), 1, crashes=1, elections=1),
     Variant.COMMIT_BY_OLD_QUORUM: scene(3, REPLACE_TWO, 2, crashes=1, elections=1),
     Variant.ANY_SUCCESSOR: scene(4, (change(remove=(4,)),)),
@@ -61,7 +61,7 @@ SCENES = {
 
 
 DEPTH = 14  # of a search, unless the next line has another
-DEPTHS = {Variant.EPOCH_OF_ACTIVE_VIEW: 9, Variant.LAST_SEEN_FORGOTTEN: 10}
+DEPTHS = {Variant.EPOCH_OF_ACTIVE_VIEW: 9, Variant.LAST_SEEN_FORGOTTEN: 12}
 
 
 def run(setup: Setup, depth: int, *variants: Variant) -> Exploration:
