@@ -10,7 +10,7 @@ Rules of this module:
 - Packets of the killed server are lost with it, as they are at the proxies.
 - The specification has one value for the view that a server has seen last. A real server has it twice, in memory and
   in the file `.next`, which differ after a start: 3.9.5 reads the file and deletes it. So the file is kept here, from
-  the changes of the value, and a server starts with what the file has. So the variant `last-seen-forgotten` is not used.
+  the changes of the value, and a server starts with what the file has. The variant `last-seen-forgotten` is not used.
 
 Source: `QuorumPeerMain.runFromConfig`; `QuorumPeer.setQuorumVerifier`, `setLastSeenQuorumVerifier`.
 """
