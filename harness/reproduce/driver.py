@@ -278,7 +278,7 @@ class ScheduleDriver:
             if part is None:
                 continue
             queued = {(sid, item.txn.zxid) for item in part.queue if isinstance(item, Append)}
-            if queued & (self.schedule.written_late | self.schedule.never_written):
+            if queued & (self.schedule.written_late | self.schedule.fails_later(step)):
                 self.lab.threads[sid].hold(ServerThread.SYNC)
             if isinstance(part, Learner) and part.owes_ack:
                 self.lab.threads[sid].linger(ServerThread.PEER)

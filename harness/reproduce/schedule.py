@@ -154,15 +154,14 @@ class Schedule:
             for txn in self.server(step.after, sid).remains.queue
         )
 
-    @cached_property
-    def never_written(self) -> frozenset[tuple[Sid, int]]:
-        """The transactions whose write fails, because the disk is full then: the server, and the zxid."""
+    def fails_later(self, step: ScheduledStep) -> frozenset[tuple[Sid, int]]:
+        """The transactions whose write fails after a step, because the disk is full then: the server, and the zxid."""
         return frozenset(
             (sid, pending[0])
-            for step in self.steps
-            if step.move.action == ServerAction.FILL_DISK
-            for sid in step.move.arguments
-            if (pending := pending_appends(self.server(step.before, sid)))
+            for later in self.steps
+            if later.move.action == ServerAction.FILL_DISK and later.number > step.number
+            for sid in later.move.arguments
+            if (pending := pending_appends(self.server(later.before, sid)))
         )
 
     def group(self, row: Row, leader: Sid) -> frozenset[Sid]:

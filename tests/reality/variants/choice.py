@@ -62,9 +62,19 @@ servers:
   2: {epoch: 1, zxid: 1:1, log: [1:2]}
   3: {epoch: 2, zxid: 1:2, log: [2:1]}
   4: {epoch: 1, log: [1:1, 1:2, 1:3]}
-"""
+""",
+    Variant.TRUNC_AFTER_SNAP: """\
+servers:
+  1: {epoch: 1, log: [1:1]}
+  2: {epoch: 1, log: [1:1]}
+  3: {epoch: 1}
+""",
 }
-"""Other disks for a scenario: the observer of ZOOKEEPER-4837 has the record that a TRUNC cuts the log at."""
+"""Other disks for a scenario.
+
+The observer of ZOOKEEPER-4837 has the record that a TRUNC cuts the log at. A leader has a transaction behind its
+snapshot, because one of 3.4.14 without any sends SNAP for TRUNC.
+"""
 WITHOUT_EVENTS = {
     Variant.FUZZY_SNAPSHOT: "the driver has no event for a snapshot that is being written while a server gives up",
     Variant.RESTORE_UNDONE: (

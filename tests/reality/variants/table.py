@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.reproduce.ends import Outcome
-from spec.releases import HISTORIES, RELEASES, is_affected
+from spec.releases import HISTORIES, RELEASES, Release, is_affected, release_named
 from spec.variants import Variant
 
 AGREED, FAILED = Outcome.CONFIRMED.value, Outcome.HARNESS_FAILED.value
@@ -42,12 +42,12 @@ def _notes(runs: Sequence[dict[str, Any]]) -> Iterable[str]:
     for line in runs:
         if line["run"] and line["outcome"] != AGREED:
             yield f"- {line['variant']} on {line['release']}, run {line['run']}, {line['outcome']}: {line['reason']}"
-    reasons: dict[tuple[str, str], list[str]] = {}
+    reasons: dict[tuple[str, str], list[Release]] = {}
     for line in runs:
         if not line["run"]:
-            reasons.setdefault((line["release"], line["reason"]), []).append(line["variant"])
-    for (release, reason), variants in reasons.items():
-        yield f"- {', '.join(variants)} on {release}, not executed: {reason}"
+            reasons.setdefault((line["variant"], line["reason"]), []).append(release_named(line["release"]))
+    for (variant, reason), releases in reasons.items():
+        yield f"- {variant} on {', '.join(map(str, sorted(releases)))}, not executed: {reason}"
 
 
 def page(lines: Sequence[dict[str, Any]]) -> str:
@@ -69,8 +69,8 @@ what is new, and the second one writes this page:
 - The model is like the release: it has all of its known defects for which the driver has events. A search finds the
   first uses of the variant, random steps from a seed follow, and steps that are not needed are left out.
 - A variant has the same runs on all of its releases, if they use it there. Where too few are unlike one another, some
-  have the same steps at other servers, or random steps at their ends. The runs on 3.8.0 and 3.9.5, and some on 3.4.14
-  and 3.5.10, are of an earlier choice.
+  have the same steps at other servers, or random steps at their ends. Runs of an earlier choice stay: most of those on
+  3.8.0 and 3.9.5, some on 3.4.14 and 3.5.10, and those of `trunc-after-snap` except on 3.4.14.
 - The variant adds no violation in the run. It changes a step, and in most runs the driver sees that: without the
   variant the model would have other roles, logs, epochs, snapshots, packets or ends of connections. A cell with *shown*
   has the number of these runs.
@@ -90,7 +90,8 @@ _BEHIND = """\
   3.4.14 takes none (ZOOKEEPER-1558), and its disk stayed empty. Such runs are left out there.
 - **TRUNC and SNAP of 3.4.14.** If the next transaction of the leader is of another epoch than the last one of the
   learner, 3.4.14 sends TRUNC, and later releases and the model send SNAP. If the leader has no transaction behind its
-  snapshot, it is the other way round. The runs of 4837 have other disks now, where all of them send the same.
+  snapshot, it is the other way round. The runs of 4837, and of `trunc-after-snap` on 3.4.14, have other disks now,
+  where all of them send the same.
 - **A snapshot instead of records.** What a learner of 3.8.0 has applied after TRUNC is in a snapshot, and in no record.
   It counts as logged in the model, and the driver had looked for records alone.
 - **A full disk.** A record that cannot be written stays in the memory of `FileTxnLog`, and is written with the next,
