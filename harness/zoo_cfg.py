@@ -37,6 +37,11 @@ class Member:
         role = OBSERVER if self.observer else PARTICIPANT
         return f"server.{self.sid}={LOOPBACK}:{self.quorum_port}:{self.election_port}:{role}"
 
+    @property
+    def dynamic_line(self) -> str:
+        """The line in a dynamic file. `reconfig` needs its client address, and another address is another member."""
+        return f"{self.line};{LOOPBACK}:{self.client_port}"
+
 
 def members(sids: tuple[int, ...], observers: frozenset[int] = frozenset()) -> tuple[Member, ...]:
     """Members of these ids on free ports."""
@@ -68,7 +73,8 @@ class View:
     @property
     def config(self) -> str:
         """The configuration as servers send it. Source: `QuorumMaj.toString`."""
-        return "\n".join(member.line for member in self.members) + f"\nversion={self.version:x}"
+        lines = (member.dynamic_line if self.version else member.line for member in self.members)
+        return "\n".join((*lines, f"version={self.version:x}"))
 
     def text(self, member: Member, data: Path) -> str:
         """The text of the file for one member."""
@@ -103,7 +109,7 @@ def write_zoo_cfg(view: View, member: Member, directory: Path) -> Path:
     file = directory / "zoo.cfg"
     file.write_text(view.text(member, data), encoding="utf-8")
     if view.version:
-        lines = "".join(f"{peer.line}\n" for peer in view.members)
+        lines = "".join(f"{peer.dynamic_line}\n" for peer in view.members)
         (directory / view.dynamic_name).write_text(lines, encoding="utf-8")
     return file
 

@@ -21,7 +21,7 @@ from checker.engine.model import Row
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.setup import PlannedReconfig
 from harness import node, real
-from harness.processes import LOOPBACK, POLL_SECONDS, Process, ServerError, srvr
+from harness.processes import POLL_SECONDS, Process, ServerError, srvr
 from harness.reproduce.disks import (
     SESSION_MILLISECONDS,
     logged_zxids,
@@ -334,7 +334,7 @@ class RealServer:
             replace(self._members[sid], observer=sid in change.observers)
             for sid in sorted(change.voters | change.observers)
         )
-        joining = (f"{member.line};{LOOPBACK}:{member.client_port}" for member in members)
+        joining = (member.dynamic_line for member in members)
         self._session().send(RECONFIG, ",".join(joining), None, None, ANY_VERSION)
 
     def _write(self, number: int) -> None:
