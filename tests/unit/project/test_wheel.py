@@ -187,7 +187,8 @@ def test_its_command_names_the_package_that_the_proofs_need(installed: Path, tmp
     answer = command(installed, tmp_path, "proofs")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert (
-        answer.stderr == "error: this command needs z3-solver, which is not installed: pip install 'z3-solver>=4.13'\n"
+        answer.stderr
+        == "error: this command needs z3-solver, which is not installed: pip install 'cvc5>=1.2' 'z3-solver>=4.13'\n"
     )
 
 
