@@ -335,7 +335,7 @@ class Choice:
         return tuple(path)
 
     def _settled(self, run: ChosenRun) -> ChosenRun:
-        """The run with what was on its way: packets arrive and disks write, as long as nothing is violated."""
+        """The run with all that was on its way: packets arrive and disks write, as long as nothing is violated."""
         path, longer, violated = list(run.path), run, self._steps.violated(run.path[-1].row)
         while len(path) <= STEPS:
             options = [(move, after) for move, after in self._steps.after(path[-1].row) if move.action in SETTLING]
@@ -350,7 +350,7 @@ class Choice:
 
 
 def driven(model: Model, setup: Setup) -> Model:
-    """The model without what the driver cannot cause: a part of what `obstacle` names, so that no search goes there."""
+    """The model without the moves that the driver cannot cause: a part of `obstacle`, so that no search goes there."""
     servers = {server_name(sid) for sid in setup.sids}
     actors = [replace(actor, step=_driven(actor)) if actor.name in servers else actor for actor in model.actors]
 

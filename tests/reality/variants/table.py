@@ -92,8 +92,8 @@ _BEHIND = """\
   learner, 3.4.14 sends TRUNC, and later releases and the model send SNAP. If the leader has no transaction behind its
   snapshot, it is the other way round. The runs of 4837, and of `trunc-after-snap` on 3.4.14, have other disks now,
   where all of them send the same.
-- **A snapshot instead of records.** What a learner of 3.8.0 has applied after TRUNC is in a snapshot, and in no record.
-  It counts as logged in the model, and the driver had looked for records alone.
+- **A snapshot instead of records.** A learner of 3.8.0 writes transactions that it applies after TRUNC to a snapshot,
+  and to no record. They count as logged in the model, and the driver had looked for records alone.
 - **A full disk.** A record that cannot be written stays in the memory of `FileTxnLog`, and is written with the next,
   unless its file of the log is new (*source*). So in the runs of ZOOKEEPER-4882 it is the first record of its process.
 - **ZOOKEEPER-4712.** The old thread of a server writes a transaction while the server looks for a leader. The model
