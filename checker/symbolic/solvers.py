@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- Both read the same text, which `smt_lib` makes. z3 writes it, and its parser reads it back.
+- Both read the same text, which z3 writes (`smt_lib`).
 - A claim is **proved** if its negation is unsatisfiable. A time-out or an "unknown" is not a proof: it is `OPEN`.
 - A solver is loaded when it is first asked.
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MILLISECONDS = 1000
 ATTEMPTS = 4
-"""The searches for one answer, each with a seed of its own: an unlucky one may follow a chain of instances for ever."""
+"""The searches for one answer, each with another seed. An unlucky search follows a chain of instances without an end."""
 
 
 class Solver(Enum):
@@ -55,7 +55,7 @@ _FINDINGS = {"unsat": ProofFinding.PROVED, "sat": ProofFinding.FAILED}
 
 
 def smt_lib(hypotheses: Iterable[z3.BoolRef], goal: z3.BoolRef) -> str:
-    """The question whether a goal follows from hypotheses, as an SMT-LIB script: "unsat" means that it does."""
+    """An SMT-LIB script that asks whether a goal follows from hypotheses. The answer "unsat" means that it does."""
     z3 = Solver.Z3.load()
     solver = z3.Solver()
     solver.add(*hypotheses, z3.Not(goal))

@@ -137,7 +137,7 @@ class Misfit:
 
 
 RECONFIG = "reconfig"
-"""The kind of each change of a role; the model has a move of its own for each step of its plan."""
+"""The kind of each change of a role; in the model each change of its plan has another name."""
 BASE = {
     ServerAction.CLIENT_WRITE: 3.0,
     ServerAction.CLIENT_SYNC: 0.5,

@@ -3,7 +3,7 @@
 A transaction of the model is a zxid and the number of a client's write; on the wire it creates a znode. The server
 under test makes transactions of its own, and their bytes are kept.
 
-A view of the model has the ids of its members; on the wire each has its ports.
+A view of the model has the ids of its members, and a view on the wire their ports.
 
 The coders are those of the node (`refimpl.wire`); this module knows no format.
 """
