@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MILLISECONDS = 1000
 ATTEMPTS = 4
-"""The searches for one answer, each with another seed. An unlucky search follows a chain of instances without an end."""
+"""The searches for one answer, each with another seed. An unlucky search may follow a chain of instances for ever."""
 
 
 class Solver(Enum):
