@@ -57,6 +57,7 @@ def test_a_start_record_says_who_starts_with_what_and_by_which_rules(tmp_path: P
                 "variants": ["no-truncation"],
                 "hold_commits": False,
                 "observers_log_first": False,
+                "sees_early": False,
                 "first_version": False,
             },
         }
