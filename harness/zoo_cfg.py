@@ -71,10 +71,14 @@ class View:
         return f"zoo.cfg.dynamic.{self.version:x}"
 
     @property
+    def member_lines(self) -> list[str]:
+        """The lines of the members, as `zoo.cfg` or the dynamic file has them."""
+        return [member.dynamic_line if self.version else member.line for member in self.members]
+
+    @property
     def config(self) -> str:
         """The configuration as servers send it. Source: `QuorumMaj.toString`."""
-        lines = (member.dynamic_line if self.version else member.line for member in self.members)
-        return "\n".join((*lines, f"version={self.version:x}"))
+        return "\n".join((*self.member_lines, f"version={self.version:x}"))
 
     def text(self, member: Member, data: Path) -> str:
         """The text of the file for one member."""
@@ -97,7 +101,7 @@ class View:
         if member.observer and not self.version:
             lines.append("peerType=observer")
         if not self.standalone and not self.version:
-            lines += [peer.line for peer in self.members]
+            lines += self.member_lines
         return "\n".join(lines) + "\n"
 
 
@@ -109,7 +113,7 @@ def write_zoo_cfg(view: View, member: Member, directory: Path) -> Path:
     file = directory / "zoo.cfg"
     file.write_text(view.text(member, data), encoding="utf-8")
     if view.version:
-        lines = "".join(f"{peer.dynamic_line}\n" for peer in view.members)
+        lines = "\n".join(view.member_lines) + "\n"
         (directory / view.dynamic_name).write_text(lines, encoding="utf-8")
     return file
 

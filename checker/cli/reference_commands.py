@@ -1,29 +1,24 @@
 """The commands that print reference material: the list of scenarios, proofs, tables and the gallery."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from checker.command import Command, ExitCode, refused, say, unread_output_discarded
+from checker.symbolic.solvers import Solver
 from spec.census.defect import KnownDefect, Presence
 from spec.census.table import CENSUS
 from spec.releases import RELEASES, DefectHistory, SourceChange, fixed_text, is_defect
 from spec.text import INT, between
 from spec.variants import DESCRIBED, Area, Variant
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from checker.symbolic.solvers import Solver
-
 RELEASE_TABLE, SCHEMA = "releases", "schema"
 VOTES, ZAB = "votes", "zab"
-Z3, CVC5, BOTH = "z3", "cvc5", "both"
+BOTH = "both"
 
 
 def _listing_options(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +72,10 @@ def _proofs_options(parser: argparse.ArgumentParser) -> None:
         help="votes: quorums and the order of votes; zab: the safety of Zab (default: both)",
     )
     parser.add_argument(
-        "--solver", choices=(Z3, CVC5, BOTH), default=Z3, help="the solver that has to prove everything (default: z3)"
+        "--solver",
+        choices=(*(solver.value for solver in Solver), BOTH),
+        default=Solver.Z3.value,
+        help="the solver that has to prove everything (default: z3)",
     )
     parser.add_argument(
         "--seed",
@@ -92,8 +90,6 @@ def _proofs_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _proofs(options: argparse.Namespace) -> int:
-    from checker.symbolic.solvers import Solver  # noqa: PLC0415
-
     solvers = tuple(Solver) if options.solver == BOTH else (Solver(options.solver),)
     for solver in solvers:
         solver.load()  # a missing one is one line, before anything is printed

@@ -438,9 +438,10 @@ def agree(model: QuorumPacket | None, seen: QuorumPacket | None, accepted: int =
     match model:
         case AckEpoch(last_zxid=zxid, current_epoch=epoch) if isinstance(seen, AckEpoch):
             return epoch == seen.current_epoch and is_same_end(zxid, seen.last_zxid, accepted)
-        case FollowerInfo() | LeaderInfo() | NewLeader() | Proposal() | QuorumRequest():
-            return model == seen
-        case CommitAndActivate() | InformAndActivate():
+        case (
+            FollowerInfo() | LeaderInfo() | NewLeader() | Proposal() | QuorumRequest()
+            | CommitAndActivate() | InformAndActivate()
+        ):  # fmt: skip
             return model == seen
     return wire_form(model) == wire_form(seen)
 
