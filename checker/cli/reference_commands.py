@@ -4,7 +4,8 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,15 @@ def _proofs_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export", type=Path, metavar="DIR", help="write each condition of Zab as an SMT-LIB script, and prove nothing"
     )
+    parser.add_argument(
+        "--certify", type=Path, metavar="DIR", help="write each condition and statement with a certificate of its proof"
+    )
+    parser.add_argument(
+        "--check-certificates",
+        type=Path,
+        metavar="DIR",
+        help="check the certificates of all conditions and statements; no solver searches",
+    )
 
 
 def _proofs(options: argparse.Namespace) -> int:
@@ -96,6 +106,11 @@ def _proofs(options: argparse.Namespace) -> int:
     with unread_output_discarded():
         if options.export is not None:
             return _export(options.export)
+        if options.certify is not None:
+            Solver.CVC5.load()
+            return _certificates(options.certify, options.only, is_made=True)
+        if options.check_certificates is not None:
+            return _certificates(options.check_certificates, options.only, is_made=False)
         votes = _proofs_of_votes(solvers) if options.only != ZAB else ExitCode.PASSED
         zab = _proofs_of_zab(solvers, options.seed) if options.only != VOTES else ExitCode.PASSED
     return int(votes if votes is not ExitCode.PASSED else zab)
@@ -124,21 +139,44 @@ def _proofs_of_votes(solvers: Sequence[Solver]) -> ExitCode:
 
 
 def _proofs_of_zab(solvers: Sequence[Solver], seed: int) -> ExitCode:
+    from checker.symbolic.zab.proof import answer_lines, exit_code, prove  # noqa: PLC0415
+
+    with _progress("proving Zab") as progress:
+        proofs = prove(solvers=solvers, seed=seed, progress=progress)
+    say("\n".join(answer_lines(proofs)))
+    return ExitCode(exit_code(proofs))
+
+
+def _certificates(folder: Path, only: str | None, *, is_made: bool) -> int:
+    """Make the certificates of all conditions, or check them; print those that have none."""
+    from checker.symbolic.certified import all_places, certify, check_certificates  # noqa: PLC0415
+
+    chosen = [place for place in all_places() if only is None or (place.premise is None) == (only == VOTES)]
+    with _progress("making certificates" if is_made else "checking certificates") as progress:
+        try:
+            results = (certify if is_made else check_certificates)(folder, chosen, progress)
+        except OSError as error:
+            return refused(f"--certify {folder}: no certificate can be there ({error})", ExitCode.COMMAND_LINE)
+    failures = [result for result in results if result.failure is not None]
+    for result in failures:
+        say(f"{'no certificate' if is_made else 'rejected'}: {result.name}: {result.failure}")
+    accepted = len(results) - len(failures)
+    say(f"{accepted} of {len(results)} conditions have {'a' if is_made else 'an accepted'} certificate in {folder}")
+    return int(ExitCode.INCOMPLETE if failures else ExitCode.PASSED)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on the terminal of standard error, for the number of finished tasks and of all."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
-
-    from checker.symbolic.zab.proof import answer_lines, exit_code, prove  # noqa: PLC0415
 
     # Standard output is flushed before the bar, which goes to standard error.
     sys.stdout.flush()
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("proving Zab", total=None)
-        proofs = prove(
-            solvers=solvers, seed=seed, progress=lambda done, count: bar.update(task, completed=done, total=count)
-        )
-    say("\n".join(answer_lines(proofs)))
-    return ExitCode(exit_code(proofs))
+        task = bar.add_task(title, total=None)
+        yield lambda done, count: bar.update(task, completed=done, total=count)
 
 
 PROOFS = Command(_proofs_options, _proofs)

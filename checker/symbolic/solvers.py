@@ -89,6 +89,12 @@ def _cvc5(script: str, seed: int, milliseconds: int) -> str:
     solver = cvc5.Solver(cvc5.TermManager())
     solver.setOption("tlimit-per", str(milliseconds))
     solver.setOption("seed", str(seed))
+    return answer_of_cvc5(solver, script)
+
+
+def answer_of_cvc5(solver: Any, script: str) -> str:
+    """What a solver of cvc5, whose options are set, answers to a script."""
+    cvc5 = Solver.CVC5.load()
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, script, "condition")
     answer = ""

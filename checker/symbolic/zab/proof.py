@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import z3
@@ -31,6 +31,7 @@ from checker.symbolic.zab.conditions import (
     FIRST_STATE,
     IMPLICATION,
     CheckedCondition,
+    VerificationCondition,
     checked,
     conditions,
     parameters,
@@ -266,6 +267,10 @@ SCOPE = "The abstract system is proved. That the specification refines it is che
 ANY_LEADER = "It holds for any choice of leaders, so safety needs no guarantee of the election."
 
 
+TaskT = TypeVar("TaskT")
+AnswerT = TypeVar("AnswerT")
+
+
 class ProofTask(NamedTuple):
     """The conditions of one premise at one place, for one solver."""
 
@@ -308,20 +313,33 @@ def prove(
         ProofTask(premise, place, solver, seed, seconds)
         for solver in solvers
         for premise in chosen
-        for place in (FIRST_STATE, *premises.actions(premise), ELECTION, IMPLICATION)
+        for place in places(premise)
     ]
-    answers: dict[ProofTask, tuple[CheckedCondition, ...]] = {}
-    processes = min(MOST_PROCESSES, os.cpu_count() or 1, len(tasks))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        running = {pool.submit(check_task, task): task for task in tasks}
-        for count, future in enumerate(as_completed(running), start=1):
-            answers[running[future]] = future.result()
-            progress(count, len(tasks))
+    answers = in_processes(check_task, tasks, progress)
     return tuple(
         PremiseProof(premise, tuple(answer for task in tasks if task.premise is premise for answer in answers[task]))
         for premise in chosen
     )
+
+
+def places(premise: Premise) -> tuple[str, ...]:
+    """The places of the conditions under a premise."""
+    return (FIRST_STATE, *premises.actions(premise), ELECTION, IMPLICATION)
+
+
+def in_processes(
+    work: Callable[[TaskT], AnswerT], tasks: Sequence[TaskT], progress: Callable[[int, int], None]
+) -> dict[TaskT, AnswerT]:
+    """The answers to tasks, in two processes. `progress` is called with the number of finished tasks and of all."""
+    answers: dict[TaskT, AnswerT] = {}
+    processes = min(MOST_PROCESSES, os.cpu_count() or 1, len(tasks))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        running = {pool.submit(work, task): task for task in tasks}
+        for count, future in enumerate(as_completed(running), start=1):
+            answers[running[future]] = future.result()
+            progress(count, len(tasks))
+    return answers
 
 
 def check_task(task: ProofTask) -> tuple[CheckedCondition, ...]:
@@ -376,10 +394,15 @@ def export(folder: Path, chosen: Sequence[Premise] = tuple(Premise)) -> int:
         directory = folder / premise.label
         directory.mkdir(parents=True, exist_ok=True)
         for condition in conditions(premise):
-            file = directory / f"{condition.place.replace(' ', '-')}.{condition.goal}.smt2"
+            file = folder / f"{script_name(premise, condition)}.smt2"
             file.write_text(condition.script, encoding="utf-8")
             count += 1
     return count
+
+
+def script_name(premise: Premise, condition: VerificationCondition) -> str:
+    """The name of the script of a condition, below a folder: `views/first-state.one_leader`."""
+    return f"{premise.label}/{condition.place.replace(' ', '-')}.{condition.goal}"
 
 
 def exit_code(proofs: Iterable[PremiseProof]) -> int:
