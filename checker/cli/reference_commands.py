@@ -85,13 +85,14 @@ def _proofs_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the random seed of the solver for Zab (default 0)",
     )
-    parser.add_argument(
+    folders = parser.add_mutually_exclusive_group()
+    folders.add_argument(
         "--export", type=Path, metavar="DIR", help="write each condition of Zab as an SMT-LIB script, and prove nothing"
     )
-    parser.add_argument(
+    folders.add_argument(
         "--certify", type=Path, metavar="DIR", help="write each condition and statement with a certificate of its proof"
     )
-    parser.add_argument(
+    folders.add_argument(
         "--check-certificates",
         type=Path,
         metavar="DIR",
@@ -110,7 +111,10 @@ def _proofs(options: argparse.Namespace) -> int:
             Solver.CVC5.load()
             return _certificates(options.certify, options.only, is_made=True)
         if options.check_certificates is not None:
-            return _certificates(options.check_certificates, options.only, is_made=False)
+            folder = options.check_certificates
+            if not folder.is_dir():
+                return refused(f"--check-certificates {folder}: it is not a folder", ExitCode.COMMAND_LINE)
+            return _certificates(folder, options.only, is_made=False)
         votes = _proofs_of_votes(solvers) if options.only != ZAB else ExitCode.PASSED
         zab = _proofs_of_zab(solvers, options.seed) if options.only != VOTES else ExitCode.PASSED
     return int(votes if votes is not ExitCode.PASSED else zab)
@@ -153,10 +157,7 @@ def _certificates(folder: Path, only: str | None, *, is_made: bool) -> int:
 
     chosen = [place for place in all_places() if only is None or (place.premise is None) == (only == VOTES)]
     with _progress("making certificates" if is_made else "checking certificates") as progress:
-        try:
-            results = (certify if is_made else check_certificates)(folder, chosen, progress)
-        except OSError as error:
-            return refused(f"--certify {folder}: no certificate can be there ({error})", ExitCode.COMMAND_LINE)
+        results = (certify if is_made else check_certificates)(folder, chosen, progress)
     failures = [result for result in results if result.failure is not None]
     for result in failures:
         say(f"{'no certificate' if is_made else 'rejected'}: {result.name}: {result.failure}")

@@ -19,8 +19,9 @@ from checker.symbolic.premise import Premise
 from checker.symbolic.proofs import Theorem
 from checker.symbolic.zab.conditions import conditions
 from checker.symbolic.zab.proof import in_processes, places, script_name
-from checker.user_files import TooLargeError, read_bytes, slug, write
+from checker.user_files import TooLargeError, make_folder, read_bytes, slug, write
 
+VOTES = "votes"
 SUFFIX = ".certificate"
 LARGEST = 1 << 20
 """The limit for a certificate, in bytes; the largest has about 6 kB."""
@@ -57,7 +58,7 @@ def scripts(place: ProofPlace) -> Iterator[tuple[str, str]]:
     for proof in every_proof():
         # A statement that z3 has not proved has an empty script, which no certificate fits.
         for number, script in enumerate(proof.scripts if isinstance(proof, Theorem) else ("",), start=1):
-            yield f"votes/{slug(proof.statement)}.{number}", script
+            yield f"{VOTES}/{slug(proof.statement)}.{number}", script
 
 
 def certify(folder: Path, chosen: Sequence[ProofPlace], progress: Progress) -> tuple[Certified, ...]:
@@ -66,7 +67,7 @@ def certify(folder: Path, chosen: Sequence[ProofPlace], progress: Progress) -> t
     `progress` is called with the number of places that are done and of all.
     """
     for place in chosen:
-        (folder / (place.premise.label if place.premise else "votes")).mkdir(parents=True, exist_ok=True)
+        make_folder(folder / (place.premise.label if place.premise else VOTES), f"--certify {folder}")
     return _all(partial(_certify, folder), chosen, progress)
 
 

@@ -10,12 +10,13 @@ from checker.certificates.proof import HEADER, check
 from checker.certificates.terms import RejectedError
 from checker.cli.reference_commands import PROOFS
 from checker.command import Parser
-from checker.symbolic.certified import SUFFIX, ProofPlace, certify, check_certificates, rejection, scripts
+from checker.symbolic.certified import SUFFIX, ProofPlace, all_places, certify, check_certificates, rejection, scripts
 from checker.symbolic.certify import UncertifiedError, certificate
 from checker.symbolic.premise import Premise
 from checker.symbolic.solvers import Solver, ask, smt_lib
 from checker.symbolic.zab.conditions import VerificationCondition, conditions
 from checker.symbolic.zab.proof import places, script_name
+from checker.user_files import OutputError
 
 SAMPLE = (
     (Premise.VIEWS, "election", "may_promise"),
@@ -117,6 +118,26 @@ def test_the_command_reports_each_condition_without_a_certificate(
         f"rejected: votes/{forged.stem}: line 2: unit propagation does not prove this clause",
     ]
     assert lines[0].endswith(f"conditions have an accepted certificate in {tmp_path}")
+
+
+def test_a_place_that_is_not_a_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser()
+    PROOFS.options(parser)
+    file = tmp_path / "a"
+    file.touch()
+    assert PROOFS.run(parser.parse_args(["--check-certificates", str(file)])) == 2
+    assert capsys.readouterr().err == f"error: --check-certificates {file}: it is not a folder\n"
+    with pytest.raises(OutputError, match=f"--certify {file}: no folder can be there"):
+        PROOFS.run(parser.parse_args(["--only", "votes", "--certify", str(file)]))
+
+
+@pytest.mark.slow
+def test_every_condition_has_an_accepted_certificate(tmp_path: Path) -> None:
+    chosen = all_places()
+    made = certify(tmp_path, chosen, lambda _done, _all: None)
+    assert len(made) == len({result.name for result in made}) > 2_900
+    assert [result for result in made if result.failure is not None] == []
+    assert check_certificates(tmp_path, chosen, lambda _done, _all: None) == made
 
 
 def test_a_script_with_its_certificate_is_kept_for_other_programs(tmp_path: Path) -> None:
