@@ -86,13 +86,13 @@ def _all(
 def _certify(folder: Path, place: ProofPlace) -> tuple[Certified, ...]:
     results = []
     for name, script in scripts(place):
-        write(folder / f"{name}.smt2", script)
+        file = folder / f"{name}{SUFFIX}"
+        write(file.with_suffix(".smt2"), script)
         try:
-            write(folder / f"{name}{SUFFIX}", certificate(script))
+            write(file, certificate(script))
+            results.append(Certified(name, rejection(script, file)))
         except (UncertifiedError, RejectedError) as error:
             results.append(Certified(name, str(error)))
-        else:
-            results.append(Certified(name))
     return tuple(results)
 
 

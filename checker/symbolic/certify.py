@@ -67,13 +67,14 @@ class _StepLog:
         self._instances: set[tuple[Term, ...]] = set()
         self._witnesses: dict[Term, tuple[Term, ...]] = {}
 
-    def instance(self, formula: Term, values: Sequence[Term]) -> Term:
-        """The instance of a formula."""
-        if (formula, *values) not in self._instances:
-            self._instances.add((formula, *values))
-            self.proof.instance(formula.number, values)
-            self.lines.append(" ".join(("i", str(formula.number), *map(text, values))))
-        return self.proof.terms.instance(formula, values)
+    def instance(self, formula: Term, values: tuple[str, ...]) -> Term:
+        """The instance of a formula, with expressions for the values. They are read in the order of the steps."""
+        terms = tuple(self.proof.terms.read(expressions(value)[0]) for value in values)
+        if (formula, *terms) not in self._instances:
+            self._instances.add((formula, *terms))
+            self.proof.instance(formula.number, terms)
+            self.lines.append(" ".join(("i", str(formula.number), *values)))
+        return self.proof.terms.instance(formula, terms)
 
     def witness(self, expression: str) -> tuple[Term, ...]:
         """The constants for a formula, given as an expression."""
@@ -298,17 +299,15 @@ class _Sentences:
     def realise(self, instance: _Instance) -> None:
         """Take the steps that prove the clauses of an instance."""
         sentence = self.listed[instance.number]
-        choice = {
-            variable.name: self._term(expressions(value)[0])
-            for variable, value in zip(sentence.variables, instance.values, strict=True)
-        }
+        values = [self._closed(expressions(value)[0]) for value in instance.values]
+        choice = dict(zip(sentence.variables, values, strict=True))
         self._part(sentence.path, choice)
         length = len(sentence.path)
         for path in sorted(self._bound, key=len):
             if path[:length] == sentence.path:
                 self._part((*path, _BODY), choice)
 
-    def _part(self, path: Path, choice: Mapping[str, Term]) -> Term:
+    def _part(self, path: Path, choice: Mapping[_Variable, str]) -> Term:
         """The part of an assertion at a path, after the steps on the way to it."""
         if len(path) == 1:
             return self._log.proof.assertions[path[0]]
@@ -316,30 +315,29 @@ class _Sentences:
         if index != _BODY:
             return term.arguments[index if index >= 0 else ~index]
         variables = self._bound[path[:-1]]
-        values = self._log.witness(text(term)) if variables is None else [choice[name] for name, _ in variables]
-        return (
-            self._log.instance(term, values) if variables is not None else self._log.proof.terms.instance(term, values)
-        )
+        if variables is None:
+            return self._log.proof.terms.instance(term, self._log.witness(text(term)))
+        return self._log.instance(term, tuple(choice[variable] for variable in variables))
 
-    def _term(self, value: Expression) -> Term:
-        """The term of the proof that a term of a sentence means. Raises RejectedError for any other term."""
+    def _closed(self, value: Expression) -> str:
+        """A term of a sentence with the constants of witnesses in the place of their functions."""
         head, *rest = [value] if isinstance(value, str) else value
-        symbol, arguments = written(head), [self._term(argument) for argument in rest]
+        symbol, arguments = written(head), [self._closed(argument) for argument in rest]
         if symbol in self._witnesses:
             return self._constant(symbol, arguments)
-        return self._log.proof.terms.applied(symbol, arguments)
+        return f"({' '.join((symbol, *arguments))})" if arguments else symbol
 
-    def _constant(self, symbol: str, arguments: Sequence[Term]) -> Term:
+    def _constant(self, symbol: str, arguments: Sequence[str]) -> str:
         """The constant that a function for witnesses has for some terms."""
         witness = self._witnesses[symbol]
         choice = dict(zip(witness.variables, arguments, strict=True))
 
-        def value(meant: _Value) -> Term:
+        def value(meant: _Value) -> str:
             terms = [choice[variable] for variable in meant.variables]
             return self._constant(meant.symbol, terms) if meant.is_witness else terms[0]
 
-        values = {name: text(value(meant)) for name, meant in witness.values.items()}
-        return self._log.witness(text(witness.formula, values))[witness.place]
+        values = {name: value(meant) for name, meant in witness.values.items()}
+        return self._log.witness(text(witness.formula, values))[witness.place].symbol
 
 
 def _instances(sentences: _Sentences, seconds: float) -> list[_Instance]:
