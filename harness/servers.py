@@ -9,7 +9,8 @@ Source: `ServerStats.toString` and `StatCommand` (the answer to `srvr`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +18,8 @@ from typing import Self
 
 from harness.processes import Process, ServerError, srvr, wait_until, word
 from harness.session import Session
-from spec.quorum import Sid
+from harness.zoo_cfg import Member
+from spec.quorum import MembershipChange, Sid
 from spec.text import required_integer
 
 CREATE, EXISTS, GET_DATA, SYNC, RECONFIG = 1, 3, 4, 9, 16
@@ -28,6 +30,15 @@ SKIP_ACL = "-Dzookeeper.skipACL=yes"
 WORLD = [(31, "world", "anyone")]
 """The open ACL."""
 SERVE_SECONDS = 60.0
+
+
+def incremental(
+    members: Mapping[Sid, Member], change: MembershipChange, version: int = ANY_VERSION
+) -> tuple[str | None, str | None, None, int]:
+    """The values of an incremental reconfiguration, by default of any version (`ReconfigRequest`)."""
+    joining = sorted(change.voters | change.observers)
+    lines = ",".join(replace(members[sid], observer=sid in change.observers).dynamic_line for sid in joining)
+    return lines or None, ",".join(map(str, sorted(change.leaving))) or None, None, version
 
 
 class Servers(ABC):

@@ -10,7 +10,7 @@ Source: ZooKeeper Administrator's Guide; `QuorumPeerConfig.parseProperties`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,19 +23,20 @@ PARTICIPANT, OBSERVER = "participant", "observer"
 
 @dataclass(frozen=True)
 class Member:
-    """One server: its id, its ports, and whether it is an observer."""
+    """One server: its id, its ports, whether it is an observer, and the host by which others know it."""
 
     sid: int
     client_port: int
     quorum_port: int
     election_port: int
     observer: bool = False
+    host: str = LOOPBACK
 
     @property
     def line(self) -> str:
         """The `server.N` line of this member."""
         role = OBSERVER if self.observer else PARTICIPANT
-        return f"server.{self.sid}={LOOPBACK}:{self.quorum_port}:{self.election_port}:{role}"
+        return f"server.{self.sid}={self.host}:{self.quorum_port}:{self.election_port}:{role}"
 
     @property
     def dynamic_line(self) -> str:
@@ -54,7 +55,7 @@ class View:
     """The content of a `zoo.cfg`: the members, the times (a tick in milliseconds, limits in ticks), further keys.
 
     With `standalone` no `server.N` line is written, and the server runs without Zab. With a `version` the members are
-    in a dynamic file, and `reconfig` may change them.
+    in a dynamic file, and `reconfig` may change them; 0 is that of a server which is new to the ensemble.
     """
 
     members: tuple[Member, ...]
@@ -63,22 +64,27 @@ class View:
     sync_limit: int = 10
     extra: Mapping[str, str] = field(default_factory=dict)
     standalone: bool = False
-    version: int = 0
+    version: int | None = None
 
     @property
     def dynamic_name(self) -> str:
         """The name of the dynamic file. Source: `QuorumPeerConfig.getVersionFromFilename`."""
-        return f"zoo.cfg.dynamic.{self.version:x}"
+        return f"zoo.cfg.dynamic.{self.version:x}" if self.version else "zoo.cfg.dynamic"
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the members are in a dynamic file."""
+        return self.version is not None
 
     @property
     def member_lines(self) -> list[str]:
         """The lines of the members, as `zoo.cfg` or the dynamic file has them."""
-        return [member.dynamic_line if self.version else member.line for member in self.members]
+        return [member.dynamic_line if self.is_dynamic else member.line for member in self.members]
 
     @property
     def config(self) -> str:
         """The configuration as servers send it. Source: `QuorumMaj.toString`."""
-        return "\n".join((*self.member_lines, f"version={self.version:x}"))
+        return "\n".join((*self.member_lines, f"version={self.version or 0:x}"))
 
     def text(self, member: Member, data: Path) -> str:
         """The text of the file for one member."""
@@ -95,12 +101,12 @@ class View:
         }
         if not self.standalone:
             keys["standaloneEnabled"] = "false"
-        if self.version:
+        if self.is_dynamic:
             keys |= {"reconfigEnabled": "true", "dynamicConfigFile": data.parent / self.dynamic_name}
         lines = [f"{key}={value}" for key, value in (keys | dict(self.extra)).items()]
-        if member.observer and not self.version:
+        if member.observer and not self.is_dynamic:
             lines.append("peerType=observer")
-        if not self.standalone and not self.version:
+        if not self.standalone and not self.is_dynamic:
             lines += self.member_lines
         return "\n".join(lines) + "\n"
 
@@ -112,10 +118,43 @@ def write_zoo_cfg(view: View, member: Member, directory: Path) -> Path:
     (data / "myid").write_text(f"{member.sid}\n", encoding="ascii")
     file = directory / "zoo.cfg"
     file.write_text(view.text(member, data), encoding="utf-8")
-    if view.version:
+    if view.is_dynamic:
         lines = "\n".join(view.member_lines) + "\n"
         (directory / view.dynamic_name).write_text(lines, encoding="utf-8")
     return file
+
+
+NEXT = "zoo.cfg.dynamic.next"
+"""The file with the configuration that a server has seen last, if that is not its active one."""
+
+
+def dynamic_file_of(zoo_cfg: str) -> str:
+    """The name of the dynamic file in the text of a `zoo.cfg`; empty without one."""
+    match = re.search(r"^dynamicConfigFile=.*/([^/\n]+)$", zoo_cfg, re.MULTILINE)
+    return match[1] if match else ""
+
+
+def active_config(directory: Path) -> str | None:
+    """The active configuration in the files of a server, with its version; None while they are being written."""
+    try:
+        name = dynamic_file_of((directory / "zoo.cfg").read_text("utf-8"))
+        lines = (directory / name).read_text("utf-8")
+    except OSError:
+        return None
+    return f"{lines}\nversion={name.removeprefix('zoo.cfg.dynamic').removeprefix('.') or 0}"
+
+
+def brief(config: str) -> str:
+    """A configuration in one line: version, participants, observers."""
+    return in_brief(version_of(config), voters_of(config), observers_of(config))
+
+
+def in_brief(version: int, voters: Iterable[Sid], observers: Iterable[Sid]) -> str:
+    """The line of `brief` for these members."""
+    names = ", ".join(map(str, sorted(voters)))
+    if watching := sorted(observers):
+        names += f" + observer {', '.join(map(str, watching))}"
+    return f"{version:#x}: {{{names}}}" if version else f"{{{names}}}"
 
 
 def voters_of(config: str) -> tuple[Sid, ...]:

@@ -5,6 +5,7 @@ Rules of this module:
 - Observed are roles (`srvr`), zxids in the log files and at the gates, connections and packets in flight at the
   proxies, replies, and the last applied zxid (`srvr`) of a server that applies a commit late. The epoch of the history
   is read from its file, and a snapshot where its content matters (`Durable.dirty`).
+- Observed are the configuration files, too, where servers can be reconfigured: the active one, and `.dynamic.next`.
 - A transaction that only the newest snapshot has counts as logged, as in the model (`spec.zab.disk`).
 - Servers may be ahead of the model where the model lets a step be late: packets in flight have the model's packets as
   a prefix, and a reply may be early.
@@ -13,6 +14,7 @@ Rules of this module:
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from checker.engine.model import Row
 from checker.models.ensemble.connection import Connection
@@ -21,12 +23,14 @@ from harness.reproduce.gates import ServerThread
 from harness.reproduce.lab import Lab
 from harness.reproduce.proxies import Way, WirePacket
 from harness.reproduce.schedule import Schedule, applied_zxid, pending_appends, wire_form, written_epoch
+from harness.zoo_cfg import NEXT, active_config, brief, in_brief
 from refimpl.wire.packet import PacketType
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import format_zxid
 from spec.zab.packets import QuorumPacket
-from spec.zab.state import Leader
+from spec.zab.reconfiguration import view_of
+from spec.zab.state import Leader, Learner
 
 
 class Comparison:
@@ -39,7 +43,7 @@ class Comparison:
     def differences(self, row: Row) -> list[str]:
         """The observable differences between the servers and a state of the model, which follows the last one."""
         compared = (
-            self.roles, self.logs, self._epochs, self._snapshots,
+            self.roles, self.logs, self.views, self._epochs, self._snapshots,
             self._late_commits, self._connections, self._in_flight, self._replies,
         )  # fmt: skip
         return [difference for find in compared for difference in find(row)]
@@ -84,6 +88,26 @@ class Comparison:
         return zxid in self._lab.gates[sid].waiting() or (
             threads.is_closed(ServerThread.SYNC) and threads.is_held(ServerThread.SYNC)
         )
+
+    def views(self, row: Row) -> list[str]:
+        """The configuration files that have not the views of the model."""
+        return [text for sid in self._lab.sids for text in self.view_of(row, sid)]
+
+    def view_of(self, row: Row, sid: Sid) -> list[str]:
+        """The configuration files of a server that have not the model's views, where servers can be reconfigured."""
+        if not self._schedule.setup.gossip:
+            return []
+        server = self._schedule.server(row, sid)
+        home, problems = self._lab.home(sid), []
+        expected, active = text_of_view(server.view), active_config(home)
+        if active is None or brief(active) != expected:
+            text = "none" if active is None else brief(active)
+            problems.append(f"the configuration of server {sid} is {text}, and the model has {expected}")
+        seen, last_seen = next_config(home), seen_view(server)
+        if seen != last_seen and not sees_early(server):
+            text = f"server {sid} has seen the configuration {seen or 'of no proposal'}"
+            problems.append(f"{text}, and the model has {last_seen or 'none'}")
+        return problems
 
     def _epochs(self, row: Row) -> Iterator[str]:
         for sid in self._lab.sids:
@@ -162,6 +186,33 @@ def role_of(server: Server, sid: Sid) -> str | None:
     return "observer" if sid in server.view.observers else "follower"
 
 
+def text_of_view(view: View) -> str:
+    """A view of the model in brief, as `harness.zoo_cfg.brief` has a configuration."""
+    return in_brief(view.version, view.voters, view.observers)
+
+
+def seen_view(server: Server) -> str | None:
+    """The view in the file `.dynamic.next` of a server, in brief; None without the file."""
+    return None if server.last_seen is None or server.next_deleted else text_of_view(server.last_seen)
+
+
+def next_config(directory: Path) -> str | None:
+    """The configuration in the file `.dynamic.next`, in brief; None without the file."""
+    try:
+        return brief((directory / NEXT).read_text("utf-8"))
+    except OSError:
+        return None
+
+
+def sees_early(server: Server) -> bool:
+    """Whether a server has read a proposal of a view, and the model sees the view only when it is logged.
+
+    Source: `Learner.syncWithLeader` (PROPOSAL, setLastSeenQuorumVerifier).
+    """
+    part = server.zab
+    return isinstance(part, Learner) and any(view_of(txn) is not None for txn in part.not_logged)
+
+
 def agree(packet: QuorumPacket, wire: WirePacket) -> bool:
     """Whether a packet on the wire is the packet of the model."""
     name, zxid = wire_form(packet)
@@ -176,7 +227,8 @@ def text_of(packet: QuorumPacket) -> str:
 
 def zxid_of(packet: WirePacket) -> str:
     """The zxid of a packet on the wire, after a space; empty for a type that the model has without a zxid."""
-    types = (PacketType.PROPOSAL, PacketType.COMMIT, PacketType.ACK, PacketType.TRUNC, PacketType.NEWLEADER)
+    types = (PacketType.PROPOSAL, PacketType.COMMIT, PacketType.ACK, PacketType.TRUNC, PacketType.NEWLEADER,
+             PacketType.COMMITANDACTIVATE, PacketType.INFORMANDACTIVATE)  # fmt: skip
     return f" {format_zxid(packet.zxid)}" if packet.type in types else ""
 
 

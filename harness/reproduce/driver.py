@@ -180,12 +180,24 @@ class ScheduleDriver:
             case ServerAction.ELECT:
                 leader, members = arguments
                 return self._elections.elect(step, leader, frozenset(members), deadline)
+            case ServerAction.LEARN:
+                sid, peer = arguments
+                speaks = self.schedule.server(step.before, peer).zab is not None
+                self._elections.hear(sid, peer, both_ways=speaks)
+                while self._compare.view_of(step.after, sid):
+                    if time.monotonic() > deadline:
+                        return f"server {sid} does not learn the configuration of server {peer}"
+                    time.sleep(POLL_SECONDS)
+                self._elections.isolate(sid)
             case ServerAction.LOSE_LEADER:
                 self._elections.leave(*arguments)
             case ServerAction.LOSE_QUORUM | ServerAction.GIVE_UP:
                 self._elections.isolate(arguments[0])
                 for peer in self.lab.sids:
-                    self._elections.leave(arguments[0], peer)
+                    # A learner with packets on their way reads them first; the leader closes its side by itself.
+                    connection = self.schedule.connection(step.after, arguments[0], peer)
+                    if connection is None or connection.learner != peer or not connection.learner_holds:
+                        self._elections.leave(arguments[0], peer)
             case ServerAction.DISCONNECT:
                 self._elections.leave(*arguments)
             case ServerAction.FILL_DISK:
@@ -204,8 +216,8 @@ class ScheduleDriver:
             case action if action in self.schedule.setup.planned:
                 planned = self.schedule.setup.planned[action]
                 if isinstance(planned, PlannedReconfig):
-                    raise HarnessError("the driver has no event for a reconfiguration")
-                if planned.action == "stop":
+                    self.lab.reconfigure(arguments[0], planned.change)
+                elif planned.action == "stop":
                     self.lab.kill(planned.sid)
                 else:
                     self._start(planned.sid, step)
@@ -284,8 +296,11 @@ class ScheduleDriver:
                 self.lab.threads[sid].linger(ServerThread.PEER)
 
     def _start(self, sid: Sid, step: ScheduledStep) -> None:
+        """Start a server with its files, or with another one if its view is another one then."""
         self._elections.isolate(sid)
-        self.lab.configure(sid, self.schedule.server(step.after, sid).view)
+        before, after = (self.schedule.server(row, sid).view for row in (step.before, step.after))
+        if after != before:
+            self.lab.configure(sid, after)
         self.lab.start(sid)
 
 
@@ -310,7 +325,10 @@ def reproduce(
         if drivers:
             drivers[0].record(source, destination, packet, fate)
 
-    lab = Lab(schedule.setup.sids, directory, release, shim, record, recorder, java_options)
+    reconfigurable = schedule.setup.gossip
+    lab = Lab(
+        schedule.setup.sids, directory, release, shim, record, recorder, java_options, reconfigurable=reconfigurable
+    )
     try:
         drivers.append(ScheduleDriver(schedule, lab, report, quick=quick))
         return drivers[0].execute() if quick else drivers[0].run()

@@ -40,6 +40,13 @@ class ElectionControl:
                 if sid < peer:
                     self._lab.network.join_election(sid, peer)
 
+    def hear(self, sid: Sid, peer: Sid, *, both_ways: bool) -> None:
+        """Let a server that looks for a leader hear another one, which hears nothing of it unless `both_ways`.
+
+        A server that looks would count the vote of the first one; one that has decided only answers it.
+        """
+        self._lab.network.join_election(sid, peer, mute=None if both_ways else sid)
+
     def wait_looking(self, sid: Sid, deadline: float) -> str | None:
         """Wait until a server that was isolated looks for a leader; the difference if it does not.
 

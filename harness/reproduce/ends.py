@@ -221,16 +221,15 @@ def begin(schedule: Schedule, lab: Lab, elections: ElectionControl, *, quick: bo
     slow_reads = not quick and any(
         schedule.serves(step.before, sid) for step in schedule.steps for sid in schedule.commits_late(step)
     )
-    views = {sid: schedule.server(row, sid).view for sid in lab.sids}
     for member in schedule.setup.members:
         lab.write_disk(member.sid, member.durable, STALL_ZNODES if slow_reads else 0)
-        lab.configure(member.sid, views[member.sid])
+        lab.configure(member.sid, member.file.view)
     running = schedule.running(row)
     leaders = [sid for sid in running if isinstance(schedule.server(row, sid).zab, Leader)]
     for sid in lab.sids:
         elections.isolate(sid)
     initial_votes = {
-        member.sid: vote_of(Peer(member.sid, views[member.sid], member.durable)) for member in schedule.setup.members
+        member.sid: vote_of(Peer(member.sid, member.file.view, member.durable)) for member in schedule.setup.members
     }
     first: list[tuple[Sid, Sid]] = []
     for leader in leaders:
@@ -251,7 +250,7 @@ def begin(schedule: Schedule, lab: Lab, elections: ElectionControl, *, quick: bo
         wait_for(partial(_is_leader, lab, leader), SECONDS_TO_START, f"server {leader} does not lead")
         elections.join(schedule.group(row, leader))
         _write_history(schedule, lab, leader)
-    started = lambda: compare.roles(row) + compare.logs(row)  # noqa: E731
+    started = lambda: compare.roles(row) + compare.logs(row) + compare.views(row)  # noqa: E731
     wait_for(started, SECONDS_TO_START, "the servers do not reach the initial state")
     sessions = {sid: lab.connect(sid) for sid in _written_at(schedule) if lab.role(sid)}
     transparent = UNMODELLED | (DISCOVERY if schedule.setup.discovery_in_one_step else frozenset())

@@ -22,14 +22,15 @@ from harness import real
 from harness.processes import LOOPBACK, Process, ServerError, srvr, wait_until
 from harness.reproduce.disks import SESSION_MILLISECONDS, logged_zxids, password_of, path_of, write_disk
 from harness.reproduce.gates import DiskGate, ThreadGate
+from harness.reproduce.members import Members
 from harness.reproduce.proxies import Network, Record
 from harness.reproduce.recorder import Recorder
-from harness.servers import CREATE, WORLD, Servers
+from harness.servers import CREATE, RECONFIG, SKIP_ACL, WORLD, Servers, incremental
 from harness.session import Session
 from harness.zoo_cfg import View as Written
 from harness.zoo_cfg import members, write_zoo_cfg
 from spec.durable import Durable
-from spec.quorum import Sid
+from spec.quorum import MembershipChange, Sid
 from spec.quorum.view import View
 from spec.text import required_integer
 
@@ -65,6 +66,7 @@ OPTIONS = (
 )
 KEYS = {"maxSessionTimeout": str(SESSION_MILLISECONDS)}
 STALLS = 2  # connections of slow reads
+OF_RECONFIGS = STALLS + 1  # the number of the session that asks for reconfigurations
 CHILDREN_COUNT = 104
 
 
@@ -95,7 +97,7 @@ class Lab(Servers):
     """The servers `sids` of a release below `directory`; no server runs before `start`.
 
     A `recorder` writes down packets, processes and disks, for `python -m checker validate`. `java_options` are added to
-    those of the lab.
+    those of the lab. With `reconfigurable` servers have dynamic files, which they change.
     """
 
     def __init__(
@@ -107,14 +109,17 @@ class Lab(Servers):
         record: Record,
         recorder: Recorder | None = None,
         java_options: tuple[str, ...] = (),
+        *,
+        reconfigurable: bool = False,
     ) -> None:
         super().__init__(sids, directory)
         self.release = release
-        self._java_options = (*OPTIONS, *java_options)
-        self._members = {member.sid: member for member in members(sids)}
+        self._java_options = (*OPTIONS, *([SKIP_ACL] if reconfigurable else []), *java_options)
+        self._named = Members(sids) if reconfigurable else None
+        self._members = {member.sid: member for member in self._named or members(sids)}
         quorum = {sid: member.quorum_port for sid, member in self._members.items()}
         election = {sid: member.election_port for sid, member in self._members.items()}
-        self.network = Network(quorum, election, record)
+        self.network = Network(quorum, election, record, self._named.proxy_hosts() if self._named else None)
         self.network.tap = self.recorder = recorder
         self._views: dict[Sid, View] = {}
         self.gates = {sid: DiskGate(self.home(sid) / "gate") for sid in sids}
@@ -122,6 +127,7 @@ class Lab(Servers):
         self._shim = shim
         self._stalls: dict[Sid, list[socket.socket]] = {}
         self.writes: dict[int, ClientWrite] = {}
+        self.reconfigs: list[Session] = []
         for gate in self.gates.values():
             gate.open()
 
@@ -133,17 +139,27 @@ class Lab(Servers):
 
     def write_disk(self, sid: Sid, durable: Durable, znodes: int = 0) -> None:
         """Write the initial content of a server's disk. Raises ServerError where that is not possible."""
-        sessions = [_session_id(peer, number) for peer in self.sids for number in range(STALLS + 1)]
+        sessions = [_session_id(peer, number) for peer in self.sids for number in range(OF_RECONFIGS + 1)]
         write_disk(self.data(sid), durable, znodes, sessions)
 
     def configure(self, sid: Sid, view: View) -> None:
-        """Write the `zoo.cfg` of a server for a view; the other members are its proxies."""
+        """Write the `zoo.cfg` of a server for a view, as an operator does; the other members are its proxies."""
         roles = {peer: replace(self._members[peer], observer=peer in view.observers) for peer in self.sids}
         lines = tuple(self.network.behind_proxies(sid, roles[peer]) for peer in sorted(view.members))
-        config = Written(lines, tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS, extra=KEYS)
+        config = Written(
+            lines,
+            tick_time=TICK_MILLISECONDS,
+            init_limit=LIMIT_TICKS,
+            sync_limit=LIMIT_TICKS,
+            extra=KEYS,
+            version=view.version if self._named else None,
+        )
         self._views[sid] = view
+        for file in self.home(sid).glob("zoo.cfg*"):
+            file.unlink()
         zoo_cfg = write_zoo_cfg(config, roles[sid], self.home(sid))
-        command = real.command(zoo_cfg, self._java_options, self.release)
+        names = [self._named.java_option(sid, self.home(sid))] if self._named else []
+        command = real.command(zoo_cfg, (*self._java_options, *names), self.release)
         gates = {"DISK_GATE": self.gates[sid].directory, "THREAD_GATE": self.threads[sid].directory}
         environment = {"LD_PRELOAD": str(self._shim)} | {name: str(gate) for name, gate in gates.items()}
         self._processes[sid] = Process(command, self.home(sid), self.home(sid) / "log.txt", environment)
@@ -174,16 +190,16 @@ class Lab(Servers):
             self.kill(sid)
         for sid in list(self._stalls):
             self.stop_stall(sid)
-        for write in self.writes.values():
-            write.session.drop()
+        for session in (*self.reconfigs, *(write.session for write in self.writes.values())):
+            session.drop()
         self.network.shut_down()
 
     # --- clients
 
-    def connect(self, sid: Sid) -> Session:
+    def connect(self, sid: Sid, number: int = 0) -> Session:
         """The session at a server that serves; it has one connection at a time. Raises ServerError."""
         session = Session(SESSION_MILLISECONDS)
-        session.session_id = _session_id(sid)
+        session.session_id = _session_id(sid, number)
         session.password = password_of(session.session_id)
         if not session.connect(self.client_port(sid)):
             raise ServerError(f"server {sid} does not know the session {session.session_id:#x} of its disk")
@@ -200,6 +216,23 @@ class Lab(Servers):
         path = path_of(0, number)
         session.send(CREATE, path, b"acknowledged", WORLD, 0)
         self.writes[number] = ClientWrite(sid, path, session)
+
+    def reconfigure(self, sid: Sid, change: MembershipChange) -> None:
+        """Ask a leader for an incremental reconfiguration; the reply is read by `refusals`."""
+        session = self.connect(sid, OF_RECONFIGS)
+        session.send(RECONFIG, *incremental(self._members, change))
+        self.reconfigs.append(session)
+
+    def refusals(self) -> list[str]:
+        """The reconfigurations whose reply is an error."""
+        faults = []
+        for session in list(self.reconfigs):
+            try:
+                if session.readable() and (error := session.receive(RECONFIG).err):
+                    faults.append(f"the reconfiguration fails with {error}")
+            except (ServerError, OSError):
+                self.reconfigs.remove(session)  # the server has ended, or left its leader
+        return faults
 
     def stall(self, sid: Sid, requests: int) -> None:
         """Delay the application of commits at a server: connections each send slow reads (`CommitProcessor`)."""

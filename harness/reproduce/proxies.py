@@ -258,6 +258,7 @@ class Network:
         self._elections: dict[frozenset[Sid], list[socket.socket]] = {}
         self._severed: set[frozenset[Sid]] = set()  # pairs without election connections
         self._cut: set[frozenset[Sid]] = set()  # pairs without any connection
+        self._mutes: dict[frozenset[Sid], Sid] = {}  # pairs of which one server is not heard by the other
         pairs = [(learner, leader) for learner in quorum_ports for leader in quorum_ports if learner != leader]
         self._hosts = dict.fromkeys(pairs, LOOPBACK) if hosts is None else hosts
         if hosts is None:
@@ -318,9 +319,13 @@ class Network:
                 election.shutdown(socket.SHUT_RDWR)
             election.close()
 
-    def join_election(self, one: Sid, other: Sid) -> None:
-        """Allow election connections of two servers, unless they are cut."""
-        self._severed.discard(frozenset((one, other)))
+    def join_election(self, one: Sid, other: Sid, mute: Sid | None = None) -> None:
+        """Allow election connections of two servers, unless they are cut. The notifications of `mute` are lost."""
+        pair = frozenset((one, other))
+        self._severed.discard(pair)
+        self._mutes.pop(pair, None)
+        if mute is not None:
+            self._mutes[pair] = mute
 
     def behind_proxies(self, reader: Sid, member: Member) -> Member:
         """A member as a server sees it: by the proxies between them, unless it is that server."""
@@ -378,26 +383,27 @@ class Network:
             return
         onward.settimeout(None)
         self._elections.setdefault(pair, []).extend((accepted, onward))
-        decoder, opened = OpeningDecoder(), None
+        decoder, opened, mute = OpeningDecoder(), None, self._mutes.get(pair)
         with contextlib.suppress(OSError):
             while opened is None:
                 opened = decoder.feed(accepted.recv(1 << 16) or _ended())
             opening, rest = opened
             back = (destination, source)
             proxy = Address(self._hosts[back], self.election_proxies[back])
-            onward.sendall(encode_opening(Opening(opening.sid, (proxy,))) + rest)
-            threading.Thread(target=_copy, args=(onward, accepted), daemon=True).start()
-        _copy(accepted, onward)
+            onward.sendall(encode_opening(Opening(opening.sid, (proxy,))) + (b"" if mute == source else rest))
+            threading.Thread(target=_copy, args=(onward, accepted, mute == destination), daemon=True).start()
+        _copy(accepted, onward, mute == source)
 
 
 def _ended() -> bytes:
     raise ConnectionResetError
 
 
-def _copy(source: socket.socket, destination: socket.socket) -> None:
+def _copy(source: socket.socket, destination: socket.socket, mute: bool) -> None:
     with contextlib.suppress(OSError):
         while part := source.recv(1 << 16):
-            destination.sendall(part)
+            if not mute:
+                destination.sendall(part)
     for end in (source, destination):
         with contextlib.suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)

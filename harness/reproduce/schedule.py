@@ -33,7 +33,7 @@ from checker.engine.model import Finding, Row
 from checker.engine.semantics import read, successors
 from checker.execution import run_uninterrupted
 from checker.job import Job
-from checker.models.ensemble import PlannedReconfig, ensemble
+from checker.models.ensemble import ensemble
 from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.setup import Setup, connection_name, server_name
@@ -46,7 +46,17 @@ from harness.corrections.choice import CORRECTIONS, corrected, corrections_of
 from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.server import Server
-from spec.zab.packets import Commit, Inform, NewLeader, Proposal, QuorumPacket, Trunc, name_of
+from spec.zab.packets import (
+    Commit,
+    CommitAndActivate,
+    Inform,
+    InformAndActivate,
+    NewLeader,
+    Proposal,
+    QuorumPacket,
+    Trunc,
+    name_of,
+)
 from spec.zab.state import Append, Leader, Learner, logged_and_queued
 
 
@@ -142,7 +152,7 @@ class Schedule:
     def leads_without_quorum(self, row: Row, sid: Sid) -> bool:
         """Whether a server leads, and is connected with less than a quorum: it will notice some time later."""
         server = self.server(row, sid)
-        return isinstance(server.zab, Leader) and not server.view.contains_quorum(self.group(row, sid))
+        return isinstance(server.zab, Leader) and not server.peer.has_all_quorums(self.group(row, sid))
 
     @cached_property
     def written_late(self) -> frozenset[tuple[Sid, int]]:
@@ -212,12 +222,11 @@ def schedule_of(job: Job, path: Iterable[Step], claim: str = "") -> Schedule:
     steps, before = [], first.row
     for number, step in enumerate(rest, start=1):
         assert step.move is not None
-        planned = refinement.setup.planned.get(str(step.move.action))
-        if isinstance(planned, PlannedReconfig) or step.move.action == ServerAction.RESTORE:
+        if step.move.action == ServerAction.RESTORE:
             caption = job.presenter.caption(step.move)
             raise ScheduleError(
                 f"{job.name}: the driver has no event for step {number}, {caption}; "
-                "name a shipped scenario that has a schedule made by hand, or one without reconfigurations and restores"
+                "name a shipped scenario that has a schedule made by hand, or one without restores"
             )
         steps.append(ScheduledStep(number, step.move, before, step.row, job.presenter.caption(step.move)))
         before = step.row
@@ -321,9 +330,9 @@ def wire_form(packet: QuorumPacket) -> tuple[str, int | None]:
     """The type of a packet on the wire, and its zxid where both sides of the comparison have one."""
     name = name_of(packet).partition(" ")[0]
     match packet:
-        case Proposal(txn=txn) | Inform(txn=txn):
+        case Proposal(txn=txn) | Inform(txn=txn) | InformAndActivate(txn=txn):
             return name, txn.zxid
-        case Commit(zxid=zxid) | Trunc(zxid=zxid):
+        case Commit(zxid=zxid) | CommitAndActivate(zxid=zxid) | Trunc(zxid=zxid):
             return name, zxid
         case NewLeader(epoch=epoch):
             return name, epoch << 32

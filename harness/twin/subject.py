@@ -31,7 +31,7 @@ from harness.reproduce.disks import (
     write_disk,
 )
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate
-from harness.servers import ANY_VERSION, CREATE, RECONFIG, SKIP_ACL, SYNC, WORLD
+from harness.servers import CREATE, RECONFIG, SKIP_ACL, SYNC, WORLD, incremental
 from harness.session import Session
 from harness.twin.candidates import (
     GATES,
@@ -56,7 +56,7 @@ from refimpl.wire import quorum as wire_quorum
 from refimpl.wire.packet import PacketType
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
-from spec.quorum import MembershipChange, Sid, View, same_members
+from spec.quorum import Sid, View, same_members
 from spec.text import required_integer
 from spec.zab.packets import QuorumPing
 from spec.zab.state import Leader, Learner, Stage
@@ -186,7 +186,7 @@ class RealServer:
     def _files(self, view: View) -> Files:
         """The content of the files of the server under test with this view."""
         parts = tuple(replace(self._members[sid], observer=sid in view.observers) for sid in sorted(view.members))
-        return Files(parts, TICK_MILLISECONDS, LIMIT_TICKS, LIMIT_TICKS, KEYS, version=view.version)
+        return Files(parts, TICK_MILLISECONDS, LIMIT_TICKS, LIMIT_TICKS, KEYS, version=view.version or None)
 
     def shut_down(self) -> None:
         """End the process and close all sockets."""
@@ -235,7 +235,7 @@ class RealServer:
                 self._move_thread(move.action)
         planned = self._ensemble.setup.planned.get(move.action)
         if isinstance(planned, PlannedReconfig) and arguments[0] == self.sid:
-            self._reconfigure(planned.change)
+            self._session().send(RECONFIG, *incremental(self._members, planned.change))
             self._quiet = True
         self._end_connections(after, ending)
 
@@ -327,15 +327,6 @@ class RealServer:
         if not same_members(before, later):
             self._sockets.forget_election()
         self._note_view(after)
-
-    def _reconfigure(self, change: MembershipChange) -> None:
-        """Ask the server under test to change the role of servers."""
-        members = (
-            replace(self._members[sid], observer=sid in change.observers)
-            for sid in sorted(change.voters | change.observers)
-        )
-        joining = (member.dynamic_line for member in members)
-        self._session().send(RECONFIG, ",".join(joining), None, None, ANY_VERSION)
 
     def _write(self, number: int) -> None:
         self._session().send(CREATE, path_of(0, number), b"", WORLD, 0)

@@ -5,10 +5,11 @@ from contextlib import suppress
 
 from harness.processes import ServerError, wait_until
 from harness.reproduce.by_hand.observation import look, wait_logged
-from harness.reproduce.by_hand.servers import NEXT, Bench, ReconfigServers, brief
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.servers import RECONFIG
 from harness.session import Session
+from harness.zoo_cfg import NEXT, brief
 from research.reconfig.crash_table import (
     ALL,
     COLUMNS,

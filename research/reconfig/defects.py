@@ -9,9 +9,10 @@ from harness.reproduce.by_hand.hand_made import HandMadeRun, carry_out
 from harness.reproduce.by_hand.observation import COLUMNS, look
 from harness.reproduce.by_hand.pending import CRASH, SPLIT, PendingView
 from harness.reproduce.by_hand.replacement import NEW_WRITE, OLD_SIDE, OLD_WRITE, ZXID
-from harness.reproduce.by_hand.servers import NEXT, Bench, brief
+from harness.reproduce.by_hand.servers import Bench
 from harness.reproduce.disks import read_current_epoch
 from harness.reproduce.ends import Outcome, Reproduction
+from harness.zoo_cfg import NEXT, brief
 from research.reconfig.facts import FactTable
 from spec.quorum import Sid
 

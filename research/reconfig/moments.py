@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from harness.processes import wait_until
 from harness.reproduce.by_hand.observation import COLUMNS, look, wait_config, wait_logged
-from harness.reproduce.by_hand.servers import NEXT, Bench, ReconfigServers
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.servers import RECONFIG
+from harness.zoo_cfg import NEXT
 from research.reconfig.facts import FactTable
 
 COMMITTED = "0x100000001: {1, 2, 3, 4}"

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.processes import ServerError, wait_until
-from harness.reproduce.by_hand.servers import Bench, ReconfigServers, brief
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers
 from harness.servers import CREATE, SERVE_SECONDS, WORLD
-from harness.zoo_cfg import observers_of, voters_of
+from harness.zoo_cfg import brief, observers_of, voters_of
 from research.reconfig.facts import FactTable
 from spec.quorum import Sid
 from spec.text import required_integer

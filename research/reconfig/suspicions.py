@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from harness.processes import ServerError, wait_until
 from harness.reproduce.by_hand.observation import COLUMNS, drop_links, look, wait_config, wait_logged
-from harness.reproduce.by_hand.servers import NEXT, Bench, ReconfigServers, brief
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.servers import RECONFIG
-from harness.zoo_cfg import OBSERVER, PARTICIPANT
+from harness.zoo_cfg import NEXT, OBSERVER, PARTICIPANT, brief
 from research.reconfig.facts import FactTable
 from spec.quorum import Sid
 
@@ -84,7 +84,7 @@ def disabled_one(bench: Bench) -> Iterable[tuple[str, ...]]:
         time.sleep(RESTART_SECONDS)
         yield from rows(f"2 restarted, {RESTART_SECONDS:g} s later")
         (servers.home(2) / "zoo.cfg").write_text(
-            (servers.home(2) / "zoo.cfg").read_text(encoding="utf-8") + servers.members[4].line() + "\n",
+            (servers.home(2) / "zoo.cfg").read_text(encoding="utf-8") + servers.members[4].dynamic_line + "\n",
             encoding="utf-8",
         )
         servers.kill(2)

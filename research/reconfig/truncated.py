@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 from harness.processes import wait_until
 from harness.reproduce.by_hand.observation import wait_logged
-from harness.reproduce.by_hand.servers import Bench, ReconfigServers, brief
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.servers import RECONFIG
 from harness.session import Session
+from harness.zoo_cfg import brief
 from refimpl.wire.packet import PacketType
 from research.reconfig.facts import FactTable
 

@@ -14,9 +14,9 @@ from harness.processes import wait_until
 from harness.reproduce.by_hand.hand_made import HandStep
 from harness.reproduce.by_hand.observation import look, wait_config
 from harness.reproduce.by_hand.replacement import NEW, NEW_SIDE, NEW_WRITE, OLD_SIDE, OLD_WRITE, Replacement
-from harness.reproduce.by_hand.servers import NEXT, brief
 from harness.reproduce.ends import Effect
 from harness.reproduce.proxies import Way
+from harness.zoo_cfg import NEXT, brief
 
 SECONDS = 60.0
 

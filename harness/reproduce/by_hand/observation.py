@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from harness.processes import LOOPBACK, ServerError, wait_until
-from harness.reproduce.by_hand.servers import NEXT, ReconfigServers, brief
+from harness.reproduce.by_hand.servers import ReconfigServers
 from harness.servers import SERVE_SECONDS
 from harness.session import receive_exactly
+from harness.zoo_cfg import NEXT, brief
 from spec.quorum import Sid
 
 OUTSIDER = 200

@@ -8,8 +8,6 @@ Rules of this module:
 Source: ZooKeeper Administrator's Guide (`reconfigEnabled`, `skipACL`); `QuorumPeerConfig.writeDynamicConfig`.
 """
 
-import random
-import re
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -17,84 +15,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import real
-from harness.processes import LOOPBACK, Process, ServerError, free_ports, wait_until
+from harness.processes import Process, ServerError, wait_until
 from harness.reproduce.disks import logged_zxids
 from harness.reproduce.gates import DiskGate
+from harness.reproduce.members import Members, Roles
 from harness.reproduce.proxies import Fate, Link, Network, Way, WirePacket
-from harness.servers import ANY_VERSION, CREATE, GET_DATA, RECONFIG, SERVE_SECONDS, SKIP_ACL, WORLD, Servers
+from harness.servers import (
+    ANY_VERSION,
+    CREATE,
+    GET_DATA,
+    RECONFIG,
+    SERVE_SECONDS,
+    SKIP_ACL,
+    WORLD,
+    Servers,
+    incremental,
+)
 from harness.session import Answer
-from harness.zoo_cfg import PARTICIPANT, observers_of, version_of, voters_of
-from spec.quorum import Sid
+from harness.zoo_cfg import OBSERVER, PARTICIPANT, dynamic_file_of
+from spec.quorum import MembershipChange, Sid
 from spec.tree.paths import CONFIG
-
-Roles = Mapping[Sid, str]
-"""The members of a configuration, each with its role."""
-
-
-@dataclass(frozen=True)
-class NamedMember:
-    """One server with its three ports; every port has five digits."""
-
-    sid: Sid
-    client_port: int
-    quorum_port: int
-    election_port: int
-
-    def line(self, role: str = PARTICIPANT) -> str:
-        """The line of this server in a configuration, as ZooKeeper writes it."""
-        peer = f"zk{self.sid}:{self.quorum_port}:{self.election_port}"
-        return f"server.{self.sid}={peer}:{role};{LOOPBACK}:{self.client_port}"
-
-
-class Members:
-    """The servers of one run, by id."""
-
-    def __init__(self, sids: Iterable[Sid]) -> None:
-        self.sids = tuple(sids)
-        ports = iter(free_ports(3 * len(self.sids)))
-        self._members = {sid: NamedMember(sid, next(ports), next(ports), next(ports)) for sid in self.sids}
-        # The common generator is unsuitable: a test may have given it a fixed seed.
-        self._net = random.SystemRandom().randrange(64, 250)
-
-    def __getitem__(self, sid: Sid) -> NamedMember:
-        return self._members[sid]
-
-    def host(self, reader: Sid, sid: Sid) -> str:
-        """The address of a server for a reader."""
-        return LOOPBACK if reader == sid else f"127.{self._net}.{reader}.{sid}"
-
-    def proxy_hosts(self) -> dict[tuple[Sid, Sid], str]:
-        """The address of the proxy of each ordered pair."""
-        return {(sid, peer): self.host(sid, peer) for sid in self.sids for peer in self.sids if sid != peer}
-
-    def hosts_file(self, reader: Sid) -> str:
-        """The table of names of a server."""
-        return "".join(f"{self.host(reader, sid)} zk{sid}\n" for sid in self.sids)
-
-    def lines(self, roles: Roles | Iterable[Sid]) -> list[str]:
-        """The lines of a configuration, in the order of the ids. Without roles every server is a participant."""
-        role_of = roles if isinstance(roles, Mapping) else dict.fromkeys(roles, PARTICIPANT)
-        return [self._members[sid].line(role) for sid, role in sorted(role_of.items())]
-
-    def plain(self, text: str) -> str:
-        """A text with the ports 2181N, 2888N and 3888N in place of those of server N."""
-        for sid, member in self._members.items():
-            for port, fixed in (
-                (member.client_port, 21810),
-                (member.quorum_port, 28880),
-                (member.election_port, 38880),
-            ):
-                text = re.sub(rf"\b{port}\b", str(fixed + sid), text)
-        return text
-
-
-def brief(config: str) -> str:
-    """A configuration in one line: version, participants, observers."""
-    names = ", ".join(map(str, voters_of(config)))
-    if observers := observers_of(config):
-        names += f" + observer {', '.join(map(str, observers))}"
-    return f"{version_of(config):#x}: {{{names}}}" if version_of(config) else f"{{{names}}}"
-
 
 TICK_MILLISECONDS = 500
 LIMIT_TICKS = 40
@@ -103,7 +43,6 @@ OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-Dzookeeper.fastleader.maxNotificationInterval=500",
 )
-NEXT = "zoo.cfg.dynamic.next"
 
 
 @dataclass(frozen=True)
@@ -163,7 +102,6 @@ class ReconfigServers(Servers):
         data = self.data(sid)
         data.mkdir(parents=True, exist_ok=True)
         (data / "myid").write_text(f"{sid}\n", encoding="ascii")
-        (home / "hosts").write_text(self.members.hosts_file(sid), encoding="ascii")
         keys = {
             "tickTime": str(TICK_MILLISECONDS),
             "initLimit": str(LIMIT_TICKS),
@@ -177,7 +115,7 @@ class ReconfigServers(Servers):
         keys |= self._keys | dict(self._special.get(sid, {}))
         lines = [f"{key}={value}" for key, value in keys.items()] + self.members.lines(roles) + list(extra)
         (home / "zoo.cfg").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        options = (*self._options, f"-Djdk.net.hosts.file={home / 'hosts'}")
+        options = (*self._options, self.members.java_option(sid, home))
         environment = {"LD_PRELOAD": str(self._shim), "DISK_GATE": str(home / "gate")} if self._shim else {}
         command = real.command(home / "zoo.cfg", options, self.release)
         self._processes[sid] = Process(command, home, home / "log.txt", environment)
@@ -240,8 +178,10 @@ class ReconfigServers(Servers):
         self, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = ANY_VERSION
     ) -> tuple[str | None, str | None, None, int]:
         """The values of an incremental reconfiguration (`ReconfigRequest`)."""
-        joining = ",".join(self.members.lines(join))
-        return joining or None, ",".join(map(str, leave)) or None, None, version
+        roles = join if isinstance(join, Mapping) else dict.fromkeys(join, PARTICIPANT)
+        observers = frozenset(sid for sid, role in roles.items() if role == OBSERVER)
+        change = MembershipChange(frozenset(roles) - observers, observers, frozenset(leave))
+        return incremental({member.sid: member for member in self.members}, change, version)
 
     def config(self, sid: Sid) -> str:
         """The data of the config node of a server, as its clients read it, with fixed ports; empty without service."""
@@ -278,8 +218,7 @@ class ReconfigServers(Servers):
 
     def active_file(self, sid: Sid) -> str:
         """The name of the dynamic file in `zoo.cfg`; empty without one."""
-        match = re.search(r"^dynamicConfigFile=.*/([^/\n]+)$", self.file(sid, "zoo.cfg") or "", re.MULTILINE)
-        return match[1] if match else ""
+        return dynamic_file_of(self.file(sid, "zoo.cfg") or "")
 
     def logged(self, sid: Sid) -> tuple[int, ...]:
         """The zxids of the records in a server's log."""

@@ -8,10 +8,10 @@ from typing import Any
 from harness.processes import ServerError, wait_until
 from harness.reproduce.by_hand.observation import wait_logged
 from harness.reproduce.by_hand.replacement import NEW_SIDE, OLD_SIDE
-from harness.reproduce.by_hand.servers import NEXT, Bench, ReconfigServers
+from harness.reproduce.by_hand.servers import Bench, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.servers import RECONFIG, SKIP_ACL
-from harness.zoo_cfg import OBSERVER, PARTICIPANT, version_of
+from harness.zoo_cfg import NEXT, OBSERVER, PARTICIPANT, version_of
 from spec.quorum import Sid
 from tests.reality.incidents.scene import SECONDS, Scene, Truth
 from tests.reality.incidents.servers import FILES, StandingServers

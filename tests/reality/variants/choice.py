@@ -28,10 +28,11 @@ from checker.models.ensemble.columns import CRASH as ENDS
 from checker.models.ensemble.setup import server_name
 from checker.scenario import bundled, from_text
 from checker.scenario.ensemble import OracleRefinement
+from harness.reproduce.comparison import sees_early
 from harness.reproduce.elections import vote_of
 from harness.reproduce.schedule import Schedule, ScheduledStep, pending_appends, schedule_of, with_losses
 from spec.election.messages import QuorumLost
-from spec.quorum import Sid
+from spec.quorum import Sid, have_quorums
 from spec.releases import RELEASES, Release, defects_of
 from spec.server import Server
 from spec.variants import Area, Variant, of_area
@@ -41,7 +42,6 @@ from tests.reality.variants.visible import differences
 
 FIRST = (Release(3, 8, 0), Release(3, 9, 5))
 """The releases of the findings, which come first."""
-FOLDER = next(path for path in bundled() if path.stem == "zookeeper-2845").parent
 STEPS = 15
 WALKS = 20  # from the first use of a variant on
 MORE = 4  # steps after a use that is late in a run
@@ -130,31 +130,30 @@ def scenario_of(variant: Variant) -> Path:
         raise NoRunError(WITHOUT_EVENTS[variant])
     if variant in of_area(Area.ELECTION):
         raise NoRunError("the driver cannot stop a server between two notifications of an election")
-    if variant in of_area(Area.RECONFIGURATION):
-        raise NoRunError(
-            f"the driver has no event for a reconfiguration; `quorate reproduce {variant.value}` executes one by hand"
-        )
-    file = FOLDER / f"{OF_ANOTHER.get(variant, variant).value.lower()}.yaml"
-    if not file.exists():
-        raise NoRunError(f"there is no scenario {file.name}")
-    return file
+    name = OF_ANOTHER.get(variant, variant).value.lower()
+    files = [path for path in bundled() if path.stem == name]
+    if not files:
+        raise NoRunError(f"there is no scenario {name}.yaml")
+    return files[0]
 
 
 def jobs_of(variant: Variant, release: Release) -> Iterator[tuple[Job, Job]]:
     """The ensembles of a variant's runs: each like the release, and without the variant. Raises NoRunError."""
-    text = scenario_of(variant).read_text("utf-8")
+    scenario = scenario_of(variant)
+    text = scenario.read_text("utf-8")
     text = re.sub(r"servers:\n(  .*\n)+", DISKS.get(variant, r"\g<0>"), text)
     text = re.sub(r"(violations|always): .*\n", "", text).replace("expect: violated", "expect: passed")
     for other in (text, _richer(text), f"{_richer(text)}commits: async\n"):
         if other.count("commits: async") > 1:
             return
-        like = _job(re.sub(r"variants: .*\n", f"like: {release}\n", other))
+        like = _job(re.sub(r"variants: .*\n", f"like: {release}\n", other), scenario.parent)
         defects = _setup(like).all_variants - WITHOUT_EVENTS.keys()
         if variant in HIDDEN and Variant.LOGGED_AFTER_UPTODATE in defects:
             raise NoRunError("it changes no step: with ZOOKEEPER-3911, a learner logs and applies no DIFF at NEWLEADER")
         if variant not in defects:
             raise NoRunError("it changes nothing in its scenario with the other defects of the release")
-        yield _with(other, defects), _with(other, defects - {variant, TOGETHER.get(variant, variant)})
+        fewer = defects - {variant, TOGETHER.get(variant, variant)}
+        yield _with(other, defects, scenario.parent), _with(other, fewer, scenario.parent)
 
 
 def _richer(text: str) -> str:
@@ -164,13 +163,13 @@ def _richer(text: str) -> str:
     return f"{text}workload: {{writes: 2}}\nfaults: {{crashes: 2, restarts: 2, disconnects: 1{disks}}}\n"
 
 
-def _with(text: str, variants: frozenset[Variant]) -> Job:
+def _with(text: str, variants: frozenset[Variant], folder: Path) -> Job:
     names = ", ".join(sorted(variant.value for variant in variants))
-    return _job(re.sub(r"variants: .*\n", f"variants: [{names}]\n" if names else "", text))
+    return _job(re.sub(r"variants: .*\n", f"variants: [{names}]\n" if names else "", text), folder)
 
 
-def _job(text: str) -> Job:
-    return from_text(text, lambda name: (FOLDER / name).read_text("utf-8"))
+def _job(text: str, folder: Path) -> Job:
+    return from_text(text, lambda name: (folder / name).read_text("utf-8"))
 
 
 def _setup(job: Job) -> Setup:
@@ -357,7 +356,8 @@ def driven(model: Model, setup: Setup) -> Model:
     def is_possible(move: Move) -> bool:
         if move.action != ServerAction.ELECT or move.arguments[0] not in move.arguments[1]:
             return True
-        return setup.views_of(move.arguments[0])[0].contains_quorum(frozenset(move.arguments[1]))
+        views = setup.possible_views(move.arguments[0])
+        return any(view.contains_quorum(frozenset(move.arguments[1])) for view in views)
 
     return restricted(Model(model.name, model.columns, tuple(actors), model.rules, model.properties), is_possible)
 
@@ -446,6 +446,10 @@ def _obstacle(schedule: Schedule, step: ScheduledStep, after: ScheduledStep | No
         return "a snapshot or an epoch is written when the server wants, and here a crash comes before"
     if action == ServerAction.ELECT and not _hears_a_quorum(schedule, step.before, *arguments):
         return "an election that needs the vote of a server which does not take part, or has another epoch in its vote"
+    if action == ServerAction.ELECT and _learns(schedule, step.before, *arguments):
+        return "an election in which a server would learn a later view before it decides"
+    if _forgets_a_view(schedule, step):
+        return "a server has seen the view of a proposal, and the model sees it with NEWLEADER"
     if action == ServerAction.ELECT and _saves(schedule, step, arguments[0]):
         return "a leader of 3.4.14 takes no snapshot of what it has in memory alone, and that of the model does"
     if any(_writes_again(schedule.server(step.after, sid)) for sid in schedule.setup.sids):
@@ -457,6 +461,25 @@ def _obstacle(schedule: Schedule, step: ScheduledStep, after: ScheduledStep | No
     if not ends and any(schedule.serves(step.after, sid) for sid in alone):
         return "a leader without a quorum goes on"
     return ""
+
+
+def _learns(schedule: Schedule, row: Row, leader: Sid, members: tuple[Sid, ...]) -> bool:
+    """Whether a member of an election would learn a later view, as a server does that looks for a leader.
+
+    Source: `FastLeaderElection.Messenger.WorkerReceiver.run` (processReconfig).
+    """
+    joined = schedule.group(row, leader) | {leader, *members}
+    versions = {sid: schedule.server(row, sid).view.version for sid in joined}
+    looking = [sid for sid in joined if schedule.server(row, sid).zab is None]
+    return any(versions[sid] < max(versions.values()) for sid in looking)
+
+
+def _forgets_a_view(schedule: Schedule, step: ScheduledStep) -> bool:
+    """Whether a learner that has read the proposal of a view gives up before the model sees the view."""
+    return any(
+        sees_early(schedule.server(step.before, sid)) and schedule.server(step.after, sid).zab is None
+        for sid in schedule.setup.sids
+    )
 
 
 def _saves(schedule: Schedule, step: ScheduledStep, leader: Sid) -> bool:
@@ -499,13 +522,13 @@ def _hears_a_quorum(schedule: Schedule, row: Row, leader: Sid, members: tuple[Si
     A server that has lost its leader counts both in no round (`FastLeaderElection.lookForLeader`, `outofelection`).
     The model of an election in one step has no rounds, and lets it join.
     """
-    view = schedule.server(row, leader).view
+    views = [view for sid in {leader, *members} for view in schedule.server(row, sid).peer.views]
     votes = {sid: vote_of(schedule.server(row, sid).peer) for sid in (leader, *members)}
     voters = frozenset(sid for sid, vote in votes.items() if vote <= votes[leader])
     if leader not in members:
         group, serves = schedule.group(row, leader), schedule.serves(row, leader)
         voters = frozenset(sid for sid in group if schedule.serves(row, sid) is serves)
-    return view.contains_quorum(voters)
+    return have_quorums(views, voters)
 
 
 def choose(variant: Variant, release: Release, count: int, seed: int) -> list[ChosenRun]:

@@ -7,7 +7,7 @@ late. So a state in which more packets are in flight looks like one with a part 
 from collections.abc import Iterator
 
 from checker.engine.model import Row
-from harness.reproduce.comparison import role_of
+from harness.reproduce.comparison import role_of, seen_view, sees_early, text_of_view
 from harness.reproduce.schedule import Schedule, applied_zxid, pending_appends, wire_form, written_epoch
 from spec.quorum import Sid
 
@@ -25,6 +25,10 @@ def _of_server(schedule: Schedule, sid: Sid, expected: Row, actual: Row) -> Iter
     early = role_of(other, sid) is None and schedule.leads_without_quorum(expected, sid)
     if role_of(one, sid) != role_of(other, sid) and not early:
         yield f"the role of server {sid}"
+    if text_of_view(one.view) != text_of_view(other.view):
+        yield f"the configuration of server {sid}"
+    if seen_view(one) != seen_view(other) and not sees_early(one) and not sees_early(other):
+        yield f"the configuration that server {sid} has seen last"
     if one.durable.snapshot == other.durable.snapshot and one.durable.records != other.durable.records:
         yield f"the log of server {sid}"
     awaited = pending_appends(one)[:1]

@@ -13,9 +13,9 @@ import pytest
 
 from harness import real
 from harness.processes import LOOPBACK, free_ports, wait_until
-from harness.reproduce.by_hand.servers import Members, brief
+from harness.reproduce.members import Members
 from harness.reproduce.proxies import Fate, Network, Way, WirePacket
-from harness.zoo_cfg import observers_of, version_of, voters_of
+from harness.zoo_cfg import brief, observers_of, version_of, voters_of
 from research.reconfig.__main__ import MEASUREMENTS, NEWEST, main
 from research.reconfig.facts import FactTable, differences, places, written
 
