@@ -131,7 +131,7 @@ class ScheduleDriver:
 
     def _differences(self, row: Row) -> list[str]:
         self._poll_writes()
-        return self._compare.differences(row)
+        return [*self.lab.refusals(), *self._compare.differences(row)]
 
     def _let_queues_flush(self, row: Row) -> None:
         """Permit the writes that the model has completed within a step: an orderly shutdown flushes the queue."""
@@ -181,14 +181,7 @@ class ScheduleDriver:
                 leader, members = arguments
                 return self._elections.elect(step, leader, frozenset(members), deadline)
             case ServerAction.LEARN:
-                sid, peer = arguments
-                speaks = self.schedule.server(step.before, peer).zab is not None
-                self._elections.hear(sid, peer, both_ways=speaks)
-                while self._compare.view_of(step.after, sid):
-                    if time.monotonic() > deadline:
-                        return f"server {sid} does not learn the configuration of server {peer}"
-                    time.sleep(POLL_SECONDS)
-                self._elections.isolate(sid)
+                return self._learn(*arguments, step, deadline)
             case ServerAction.LOSE_LEADER:
                 self._elections.leave(*arguments)
             case ServerAction.LOSE_QUORUM | ServerAction.GIVE_UP:
@@ -202,6 +195,14 @@ class ScheduleDriver:
                 self._elections.leave(*arguments)
             case ServerAction.FILL_DISK:
                 return self._fill_disk(arguments[0], deadline)
+            case _:
+                self._change(step)
+        return None
+
+    def _change(self, step: ScheduledStep) -> None:
+        """Cause an event of a process, of the network, or of the plan."""
+        arguments = step.move.arguments
+        match step.move.action:
             case ServerAction.CRASH:
                 self.lab.kill(arguments[0])
             case ServerAction.RESTART | ServerAction.START:
@@ -223,6 +224,15 @@ class ScheduleDriver:
                     self._start(planned.sid, step)
             case action:
                 raise HarnessError(f"the driver has no event for the action {action!r}")
+
+    def _learn(self, sid: Sid, peer: Sid, step: ScheduledStep, deadline: float) -> str | None:
+        """Let a server that looks for a leader hear the later configuration of another one, and nobody else."""
+        self._elections.hear(sid, peer, both_ways=self.schedule.server(step.before, peer).zab is not None)
+        while self._compare.view_of(step.after, sid):
+            if time.monotonic() > deadline:
+                return f"server {sid} does not learn the configuration of server {peer}"
+            time.sleep(POLL_SECONDS)
+        self._elections.isolate(sid)
         return None
 
     def _session_at(self, sid: Sid, step: ScheduledStep) -> Session:

@@ -30,7 +30,7 @@ from checker.scenario import bundled, from_text
 from checker.scenario.ensemble import OracleRefinement
 from harness.reproduce.comparison import sees_early
 from harness.reproduce.elections import vote_of
-from harness.reproduce.schedule import Schedule, ScheduledStep, pending_appends, schedule_of, with_losses
+from harness.reproduce.schedule import Schedule, ScheduledStep, pending_appends, schedule_of, wire_form, with_losses
 from spec.election.messages import QuorumLost
 from spec.quorum import Sid, have_quorums
 from spec.releases import RELEASES, Release, defects_of
@@ -82,6 +82,8 @@ WITHOUT_EVENTS = {
     ),
 }
 """The defects that need an event which the driver does not cause, so that a release does not show them in its runs."""
+OF_DISCOVERY = frozenset({Variant.EPOCH_OF_ACTIVE_VIEW})
+"""The defects of discovery: its packets are steps of their own in their runs, and not a part of the election."""
 HIDDEN = frozenset({Variant.COMMITS_AFTER_UPTODATE, Variant.EPOCH_BEFORE_LOG})
 """The defects that change nothing in a release with ZOOKEEPER-3911, whose NEWLEADER logs and applies nothing."""
 LOSE_QUORUM, CRASH, FILL_DISK = ServerAction.LOSE_QUORUM, ServerAction.CRASH, ServerAction.FILL_DISK
@@ -142,6 +144,8 @@ def jobs_of(variant: Variant, release: Release) -> Iterator[tuple[Job, Job]]:
     scenario = scenario_of(variant)
     text = scenario.read_text("utf-8")
     text = re.sub(r"servers:\n(  .*\n)+", DISKS.get(variant, r"\g<0>"), text)
+    if variant in OF_DISCOVERY:
+        text = text.replace("discovery: one-step\n", "")
     text = re.sub(r"(violations|always): .*\n", "", text).replace("expect: violated", "expect: passed")
     for other in (text, _richer(text), f"{_richer(text)}commits: async\n"):
         if other.count("commits: async") > 1:
@@ -200,6 +204,12 @@ class Steps:
             if (other.action, other.arguments) == (move.action, move.arguments)
         ]  # fmt: skip
 
+    def imitated(self, row: Row, move: Move) -> list[Row]:
+        """The states after the move of another model; the driver delivers a packet that looks the same to it, too."""
+        return self.repeated(row, move) or [
+            after for other, after in self.after(row) if other.action == move.action and _look_alike(other, move)
+        ]
+
     def violated(self, row: Row) -> frozenset[str]:
         """The properties that are violated in a state."""
         if row not in self._violated:
@@ -207,6 +217,14 @@ class Steps:
             names = (prop.name for prop in properties if isinstance(answer(self.model, prop, row), Finding))
             self._violated[row] = frozenset(names)
         return self._violated[row]
+
+
+def _look_alike(one: Move, other: Move) -> bool:
+    """Whether two moves deliver packets of one connection that are the same on the wire, as the driver sees them."""
+    if one.action != ServerAction.RECEIVE:
+        return False
+    (*ends, packet), (*other_ends, expected) = one.arguments, other.arguments
+    return ends == other_ends and wire_form(packet) == wire_form(expected)
 
 
 class Choice:
@@ -292,7 +310,7 @@ class Choice:
             assert step.move is not None
             if not uses and fire(self._without.model, path[number - 1].row, step.move) != step.row:
                 uses = number
-            row = next(iter(self._without.repeated(row, step.move)), row)
+            row = next(iter(self._without.imitated(row, step.move)), row)
             if not self._steps.violated(step.row) <= self._without.violated(row):
                 break
             right = number
