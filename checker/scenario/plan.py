@@ -49,9 +49,11 @@ class PlanReader:
             self._disks[member.sid, EMPTY] = Durable()
             self._disks[member.sid, EARLIER] = member.durable
         self._after: tuple[Sid, ...] = ()
+        self._has_reconfigs = False
 
     def read(self, plan: list[Any]) -> Iterable[PlannedAction | PlannedReconfig]:
         """The actions of a plan. Raises ScenarioError, and ConfigError for a file."""
+        self._has_reconfigs = any(isinstance(value, dict) and "reconfig" in value for value in plan)
         for number, value in enumerate(plan):
             path: Path = ("plan", position(number))
             yield from self._actions(decode(PlanEntry, self._document, value, path), path)
@@ -82,7 +84,9 @@ class PlanReader:
         if name in ("restart", "start"):
             if entry.file:
                 self._boots_with[sid] = self._files.file(entry.file, sid, (*path, "file"))
-            yield PlannedAction("start", sid, self._boots_with[sid], after, self._disks.get((sid, disk)), software)
+            # A server that a reconfiguration may have changed keeps its file itself.
+            file = None if self._has_reconfigs and not entry.file else self._boots_with[sid]
+            yield PlannedAction("start", sid, file, after, self._disks.get((sid, disk)), software)
 
     def _change(self, entry: PlanEntry, path: Path) -> MembershipChange:
         """The change of a `reconfig` command. Raises ScenarioError, also for a key that changes nothing there."""

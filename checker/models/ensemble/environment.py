@@ -196,20 +196,21 @@ def _reconfig(setup: Setup, number: int, name: str, planned: PlannedReconfig) ->
 
 def _planned(setup: Setup, number: int, name: str, planned: PlannedAction) -> Rule:
     file = planned.file or _member_file(setup, planned.sid)
+    keeps = planned.file is None and not setup.is_static  # a reconfiguration changes the file of a server
     loaded: tuple[str, ...] = (file.name,) if planned.file or planned.disk is not None else ()
     if planned.disk is not None:
         loaded += (EMPTY_DISK if planned.disk == Durable() else EARLIER_DISK,)
     if planned.software is not None:
         loaded += (planned.software.name,)
 
-    def moves(_: bool, cut: frozenset[Link], *seen: ElectionStatus | str) -> list[Move] | None:
+    def moves(_: bool, cut: frozenset[Link], view: View, *seen: ElectionStatus | str) -> list[Move] | None:
         standings = dict(zip(setup.sids, seen, strict=True))
         if not all(has_rejoined(standings, sid) for sid in planned.after):
             return None
         leader_of_peer = {sid: _leader_of(standing) for sid, standing in standings.items() if sid != planned.sid}
         sends: tuple[Send, ...] | None = stop(setup, planned.sid)
         if planned.action == "start":
-            sends = boot(setup, planned.sid, file, leader_of_peer, cut)
+            sends = boot(setup, planned.sid, File(file.name, view), leader_of_peer, cut)
         if sends is None:
             return None
         if planned.disk is not None:
@@ -221,6 +222,7 @@ def _planned(setup: Setup, number: int, name: str, planned: PlannedAction) -> Ru
     reads = (
         Read(PLAN, lambda done: True if done == number else None),
         Read(LINKS),
+        Read(server_name(planned.sid), lambda server: server.view if keeps else file.view),
         *(Read(server_name(sid), election_status) for sid in setup.sids),
     )
     return Rule(name, reads, moves, (name,))
