@@ -25,11 +25,13 @@ from harness.reproduce.gates import compile_shim
 from harness.reproduce.recorder import Recorder
 from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, with_corrections, with_losses, without
 from spec.quorum import Sid
+from spec.releases import Release, release_named
 from spec.text import between
 
 WIDTH = 110
 Execution = Callable[[Path, Recorder | None], Reproduction]
 """One run below an empty directory."""
+FIRST_WITH_RECONFIG = Release(3, 5, 0)
 OF_WRITES = frozenset({Effect.LOST, Effect.REVERSED, Effect.DIFFERENT})
 DESCRIPTION = "Executes a counterexample of the checker on real servers."
 
@@ -72,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         if present:
             return refused(f"--record: {present[0]} exists; name a new file", 2)
     try:
-        schedule = _schedule(shipped(options.file), options)
+        schedule = _schedule(options)
         if reason := real.available(options.release):
             return refused(reason, 2)
         with directories(options.keep) as folder:
@@ -81,9 +83,13 @@ def run(options: argparse.Namespace) -> int:
         return refused(str(error), 2)
 
 
-def _schedule(file: Path, options: argparse.Namespace) -> Schedule | HandMade:
-    """The schedule of a file, by hand where there is one, with the changes of the options. Raises ScheduleError."""
-    by_hand = hand_made_of(file)
+def _schedule(options: argparse.Namespace) -> Schedule | HandMade:
+    """The schedule of a file, or of a name, with the changes of the options. Raises ScheduleError.
+
+    A name means the schedule made by hand, if there is one. A file means the run of the model, if it can be executed.
+    """
+    file = shipped(options.file)
+    by_hand = hand_made_of(file, named=file != options.file)
     if by_hand is not None:
         by_hand.check(options.release)
         if options.record is not None:
@@ -91,6 +97,14 @@ def _schedule(file: Path, options: argparse.Namespace) -> Schedule | HandMade:
         by_hand = by_hand if options.without is None else by_hand.without(options.without)
         return by_hand.with_corrections() if options.with_correction else by_hand
     schedule = load_schedule(file)
+    if schedule.setup.gossip:
+        if release_named(options.release) < FIRST_WITH_RECONFIG:
+            raise ScheduleError(
+                f"{schedule.name}: ZooKeeper {options.release} has no reconfigurations; write a release from "
+                f"{FIRST_WITH_RECONFIG} on"
+            )
+        if options.record is not None:
+            raise ScheduleError(f"--record: {schedule.name} has reconfigurations, which a recording does not have")
     if options.without is not None:
         schedule = without(schedule, options.without)
     return with_losses(with_corrections(schedule) if options.with_correction else schedule)

@@ -164,7 +164,8 @@ class Comparison:
                 yield f"from {ends[0]} to {ends[1]} is in flight: {wire}; and the model has: {model}"
 
     def _replies(self, row: Row) -> list[str]:
-        problems = []
+        refused = [write for write in self._lab.reconfigs if write.error]
+        problems = [f"server {write.sid} refuses the reconfiguration with {write.error}" for write in refused]
         for number, write in self._lab.writes.items():
             server = self._schedule.server(row, write.sid)
             if not self._schedule.serves(row, write.sid):

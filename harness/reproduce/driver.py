@@ -131,7 +131,7 @@ class ScheduleDriver:
 
     def _differences(self, row: Row) -> list[str]:
         self._poll_writes()
-        return [*self.lab.refusals(), *self._compare.differences(row)]
+        return self._compare.differences(row)
 
     def _let_queues_flush(self, row: Row) -> None:
         """Permit the writes that the model has completed within a step: an orderly shutdown flushes the queue."""
@@ -145,7 +145,7 @@ class ScheduleDriver:
                 self.seen.append(f"server {sid} flushes {list_zxids(waiting)} to its log")
 
     def _poll_writes(self) -> None:
-        for write in self.lab.writes.values():
+        for write in self.lab.all_writes:
             error = write.error
             write.poll()
             if error is None and write.error is not None:
@@ -181,7 +181,7 @@ class ScheduleDriver:
                 leader, members = arguments
                 return self._elections.elect(step, leader, frozenset(members), deadline)
             case ServerAction.LEARN:
-                return self._learn(*arguments, step, deadline)
+                return self._learn(arguments[0], arguments[1], step, deadline)
             case ServerAction.LOSE_LEADER:
                 self._elections.leave(*arguments)
             case ServerAction.LOSE_QUORUM | ServerAction.GIVE_UP:

@@ -17,7 +17,7 @@ from harness.processes import ServerError
 from harness.reproduce.comparison import Comparison
 from harness.reproduce.disks import path_of
 from harness.reproduce.elections import ElectionControl, vote_of
-from harness.reproduce.lab import POLL_SECONDS, Lab, wait_for
+from harness.reproduce.lab import POLL_SECONDS, HarnessError, Lab, wait_for
 from harness.reproduce.proxies import UNMODELLED, Way
 from harness.reproduce.schedule import Schedule
 from harness.session import Session
@@ -77,7 +77,7 @@ class Reproduction:
     present: dict[str, tuple[Sid, ...]] = field(default_factory=dict)  # path, and the servers that have it at the end
     servers: int = 0
     leaders: dict[Sid, int] = field(default_factory=dict)  # at one time, and their epochs; by hand alone
-    absent: tuple[Sid, ...] = ()  # servers that do not serve at the end; by hand alone
+    absent: tuple[Sid, ...] = ()  # servers that do not serve at the end, after a reconfiguration
     unanswered: tuple[str, ...] = ()  # paths of writes that a leader did not answer; by hand alone
 
     def fate(self, path: str) -> WriteFate:
@@ -137,12 +137,20 @@ def recover(schedule: Schedule, lab: Lab, result: Reproduction) -> None:
             lab.kill(sid)  # it would wait for a quorum until initLimit, longer than an operator does
     _complete_plan(schedule, lab, row)
     everyone = lambda: [serve for sid in lab.sids for serve in _serves(lab, sid)]  # noqa: E731
-    wait_for(everyone, SECONDS_TO_RECOVER, "the ensemble does not recover")
-    _let_settle(lab)
+    try:
+        wait_for(everyone, SECONDS_TO_RECOVER, "the ensemble does not recover")
+    except HarnessError:
+        # A server does not return if its configuration lacks it, or if its epoch is later than that of the leader.
+        result.absent = tuple(sid for sid in lab.sids if _serves(lab, sid))
+        if not schedule.setup.gossip or len(result.absent) == len(lab.sids):
+            raise
+    serving = [sid for sid in lab.sids if sid not in result.absent]
+    result.servers = len(serving)
+    _let_settle(lab, serving)
     for write in lab.writes.values():
-        result.present[write.path] = tuple(sid for sid in lab.sids if _has_path(lab, sid, write.path))
+        result.present[write.path] = tuple(sid for sid in serving if _has_path(lab, sid, write.path))
     if lab.recorder is not None:
-        for sid in lab.sids:
+        for sid in serving:
             lab.recorder.looked(sid, [path for path in result.acknowledged if sid not in result.present[path]])
 
 
@@ -160,14 +168,14 @@ def _complete_plan(schedule: Schedule, lab: Lab, row: Row) -> None:
             wait_for(partial(_serves, lab, sid), SECONDS_TO_RECOVER, f"server {sid} does not return with its new file")
 
 
-def _let_settle(lab: Lab) -> None:
-    """Wait until one server leads, and all others have joined it.
+def _let_settle(lab: Lab, sids: list[Sid]) -> None:
+    """Wait until one of these servers leads, and all others have joined it.
 
     An old leader that receives a late packet may serve until its next tick. Views that differ may keep two leaders.
     """
     deadline = time.monotonic() + SECONDS_TO_SETTLE
     while time.monotonic() < deadline:
-        roles = [lab.role(sid) for sid in lab.sids]
+        roles = [lab.role(sid) for sid in sids]
         if roles.count("leader") == 1 and None not in roles:
             return
         time.sleep(POLL_SECONDS)

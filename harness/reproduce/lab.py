@@ -33,6 +33,7 @@ from spec.durable import Durable
 from spec.quorum import MembershipChange, Sid
 from spec.quorum.view import View
 from spec.text import required_integer
+from spec.tree.paths import CONFIG
 
 POLL_SECONDS = 0.05
 
@@ -72,11 +73,15 @@ CHILDREN_COUNT = 104
 
 @dataclass
 class ClientWrite:
-    """A write of a client: the session's server, the path, and the reply: None, or its error code (0: no error)."""
+    """A write of a client: the session's server, the path, and the reply: None, or its error code (0: no error).
+
+    A reconfiguration is a write of the config node.
+    """
 
     sid: Sid
     path: str
     session: Session
+    opcode: int = CREATE
     error: int | None = None
     zxid: int = 0  # of the reply
     failed: bool = False  # the connection ended without a reply
@@ -87,7 +92,7 @@ class ClientWrite:
             return
         try:
             if self.session.readable():
-                answer = self.session.receive(CREATE)
+                answer = self.session.receive(self.opcode)
                 self.error, self.zxid = answer.err, answer.zxid
         except (ServerError, OSError):
             self.failed = True
@@ -127,7 +132,7 @@ class Lab(Servers):
         self._shim = shim
         self._stalls: dict[Sid, list[socket.socket]] = {}
         self.writes: dict[int, ClientWrite] = {}
-        self.reconfigs: list[Session] = []
+        self.reconfigs: list[ClientWrite] = []
         for gate in self.gates.values():
             gate.open()
 
@@ -190,8 +195,8 @@ class Lab(Servers):
             self.kill(sid)
         for sid in list(self._stalls):
             self.stop_stall(sid)
-        for session in (*self.reconfigs, *(write.session for write in self.writes.values())):
-            session.drop()
+        for write in self.all_writes:
+            write.session.drop()
         self.network.shut_down()
 
     # --- clients
@@ -218,21 +223,15 @@ class Lab(Servers):
         self.writes[number] = ClientWrite(sid, path, session)
 
     def reconfigure(self, sid: Sid, change: MembershipChange) -> None:
-        """Ask a leader for an incremental reconfiguration; the reply is read by `refusals`."""
+        """Ask a leader for an incremental reconfiguration; `reconfigs` has its reply later."""
         session = self.connect(sid, OF_RECONFIGS)
         session.send(RECONFIG, *incremental(self._members, change))
-        self.reconfigs.append(session)
+        self.reconfigs.append(ClientWrite(sid, CONFIG, session, RECONFIG))
 
-    def refusals(self) -> list[str]:
-        """The reconfigurations whose reply is an error."""
-        faults = []
-        for session in list(self.reconfigs):
-            try:
-                if session.readable() and (error := session.receive(RECONFIG).err):
-                    faults.append(f"the reconfiguration fails with {error}")
-            except (ServerError, OSError):
-                self.reconfigs.remove(session)  # the server has ended, or left its leader
-        return faults
+    @property
+    def all_writes(self) -> tuple[ClientWrite, ...]:
+        """The writes of clients, and the reconfigurations."""
+        return (*self.writes.values(), *self.reconfigs)
 
     def stall(self, sid: Sid, requests: int) -> None:
         """Delay the application of commits at a server: connections each send slow reads (`CommitProcessor`)."""

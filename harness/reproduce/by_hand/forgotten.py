@@ -25,6 +25,7 @@ class ForgottenView(Replacement):
     """{3, 4, 5} is committed, {1, 2} are cut off, and server 1 starts twice."""
 
     scenario = "last-seen-forgotten"
+    is_needed = False  # this one goes on to the writes of clients
     effects = frozenset({Effect.TWO_LEADERS})
 
     def steps(self) -> tuple[HandStep, ...]:

@@ -45,6 +45,8 @@ class HandMadeRun(ABC):
     """The name of the scenario, as `quorate list` has it."""
     effects: ClassVar[frozenset[Effect]]
     sids: ClassVar[tuple[Sid, ...]]
+    is_needed: ClassVar[bool] = True
+    """Whether the driver cannot execute the scenario itself."""
     since: ClassVar[Release] = Release(3, 5, 0)
     """The first release with the requests of the steps, by default that of `reconfig`."""
     servers: Servers

@@ -58,6 +58,7 @@ class PendingView(Replacement):
     """4 and 5 are added, 4 connects again before the commit, and the network splits."""
 
     scenario = "pending-view-activated"
+    is_needed = False  # this one goes on to the writes of clients
     effects = frozenset({Effect.TWO_LEADERS, Effect.DIFFERENT})
 
     def __init__(self, bench: Bench, name: str = "servers", variant: PendingRun = SPLIT) -> None:
