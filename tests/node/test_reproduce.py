@@ -53,6 +53,13 @@ def test_an_acknowledged_write_is_lost_as_the_model_predicts(tmp_path: Path) -> 
     assert result.fate("/write-1") is WriteFate.LOST
 
 
+@pytest.mark.parametrize("name", ["pending-view-activated", "last-seen-forgotten"])
+def test_a_run_with_a_reconfiguration_is_executed_step_by_step(name: str, tmp_path: Path) -> None:
+    """Both end with servers 1 and 2 in the old view, and others in the new one."""
+    result = execute(SCENARIOS / "reconfiguration" / f"{name}.yaml", tmp_path, "3.9.5")
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+
+
 def test_without_the_disconnection_the_write_stays(tmp_path: Path) -> None:
     result = execute(TRUNCATION, tmp_path, DEBIAN, control=True)
     assert result.outcome is Outcome.CONFIRMED, result.reason

@@ -15,9 +15,10 @@ from harness.reproduce.schedule import schedule_of
 from spec.releases import HISTORIES, Release, affected
 from spec.variants import Variant
 from spec.zab.state import Leader
-from tests.reality.variants.choice import ChosenRun, NoRunError, choose, scenario_of
+from tests.reality.variants.choice import ChosenRun, NoRunError, choose, obstacle, scenario_of
 from tests.reality.variants.table import PAGE, SEEN, page
 from tests.reality.variants.visible import differences
+from tests.support.schedules import run_of
 
 NEWEST = Release(3, 9, 5)
 LINES = [json.loads(line) for line in SEEN.read_text("utf-8").splitlines()]
@@ -83,9 +84,44 @@ def test_a_state_does_not_differ_from_itself_and_differs_from_one_with_another_l
     [
         (Variant.VOTE_ORDER_CYCLES, "between two notifications"),
         (Variant.FUZZY_SNAPSHOT, "snapshot"),
-        (Variant.PENDING_VIEW_ACTIVATED, "reconfiguration"),
+        (Variant.RESTORE_UNDONE, "restore of a snapshot"),
     ],
 )
 def test_a_defect_without_events_of_the_driver_has_a_reason(variant: Variant, reason: str) -> None:
     with pytest.raises(NoRunError, match=reason):
         scenario_of(variant)
+
+
+JOINS = ("the connection of server.3 and server.4", "an operator sends reconfig", "server.4 joins server.3")
+"""The beginning of a run in which server 4 is synchronised while a reconfiguration is not committed."""
+
+
+def test_a_server_that_would_learn_a_later_view_in_its_election_is_an_obstacle() -> None:
+    """`FastLeaderElection.Messenger.WorkerReceiver.run` takes the view of a notification before its vote."""
+    shortest = run_of(
+        scenario_of(Variant.EPOCH_OF_ACTIVE_VIEW),
+        "the connection of server.3 and server.4", "an operator sends reconfig", "server.1 receives PROPOSAL",
+        "server.5 receives PROPOSAL", "server.3 receives ACK 1:1 from server.1",
+        "server.3 receives ACK 1:1 from server.5", "the connection of server.3 and server.5", "server.3 has lost its quorum", "server.4 elects server.3",
+    )  # fmt: skip
+    assert obstacle(shortest) == "an election in which a server would learn a later view before it decides"
+
+
+def test_a_view_that_the_model_has_not_seen_yet_is_an_obstacle_where_its_server_gives_up() -> None:
+    """`Learner.syncWithLeader` calls setLastSeenQuorumVerifier when it reads the PROPOSAL."""
+    scenario = scenario_of(Variant.EPOCH_OF_ACTIVE_VIEW)
+    read = (*JOINS, "server.4 receives DIFF", "server.4 receives PROPOSAL")
+    assert obstacle(run_of(scenario, *read)) == ""
+    lost = run_of(scenario, *read, "the connection of server.3 and server.4")
+    assert obstacle(lost) == "a server has seen the view of a proposal, and the model sees it with NEWLEADER"
+
+
+def test_the_files_of_a_view_are_seen() -> None:
+    schedule = run_of(
+        scenario_of(Variant.PENDING_VIEW_ACTIVATED),
+        *JOINS, "server.4 receives DIFF", "server.4 receives PROPOSAL", "server.4 receives NEWLEADER",
+        "server.3 receives ACK 1:0 from server.4", "server.4 receives UPTODATE",
+    )  # fmt: skip
+    before, after = schedule.steps[-1].before, schedule.steps[-1].after
+    assert "the configuration of server 4" in list(differences(schedule, after, before))
+    assert "the configuration that server 3 has seen last" in list(differences(schedule, after, schedule.initial))

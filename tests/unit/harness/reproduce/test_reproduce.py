@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from checker.engine import Step
 from checker.engine.model import Finding
-from checker.engine.semantics import read, successors
-from checker.scenario import load
+from checker.engine.semantics import read
 from harness.__main__ import main
 from harness.corrections.agent import FOLDER, class_of
 from harness.corrections.choice import CORRECTIONS
@@ -27,7 +25,6 @@ from harness.reproduce.schedule import (
     Schedule,
     ScheduleError,
     load_schedule,
-    schedule_of,
     with_corrections,
     with_losses,
     without,
@@ -37,6 +34,7 @@ from refimpl.wire.packet import Packet, PacketType, encode_raw
 from spec.durable import Durable
 from spec.txn import Txn, make_zxid
 from spec.zab.state import Leader
+from tests.support.schedules import run_of
 
 SCENARIOS = Path(__file__).parents[4] / "spec" / "scenarios"
 HEALING = SCENARIOS / "r10-whole-protocol" / "r10-zab-healing.yaml"
@@ -296,16 +294,6 @@ def schedule_of_defect(name: str) -> Schedule:
 @pytest.fixture(scope="module")
 def schedule() -> Schedule:
     return schedule_of_defect("acks-survive-truncation")
-
-
-def run_of(file: Path, *captions: str) -> Schedule:
-    """The run of a scenario whose steps have these captions, or begin with them."""
-    job = load(file)
-    path = [Step(None, job.model.initial())]
-    for caption in captions:
-        moves = successors(job.model, path[-1].row)
-        path.append(next(Step(m, row) for m, row in moves if job.presenter.caption(m).startswith(caption)))
-    return schedule_of(job, path)
 
 
 class TestSchedule:
