@@ -85,7 +85,7 @@ class Member:
 class PlannedAction:
     """One action of an operator: stop a server, or start it with a file.
 
-    Without a file a server starts with its first one, or, where a reconfiguration is possible, with the one that it keeps.
+    Without a file a server starts with its first one, or with the one that it keeps where it may be reconfigured.
     `after` names servers that must have rejoined first: each has decided, and its leader (possibly the server itself)
     leads with a quorum of the leader's view following it. With `disk` a server starts with that content in its data
     directory: an empty one, as on another host without a copy of its disk, or one of an earlier time, from a backup.
