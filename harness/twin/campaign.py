@@ -247,9 +247,7 @@ class Episode:
         self.moves.append(move)
         before = candidates.rows[0]
         outlooks = candidates.outlooks(move)
-        after = candidates.after(move)[0]
-        ending = frozenset(peer for outlook in outlooks for peer, packet in outlook.emitted if packet is None)
-        self.subject.cause(move, after, ending)
+        self.subject.cause(candidates.event(move, outlooks))
         sight = self.subject.look(outlooks) if self._concerns(before, outlooks) or move.action in GATES else None
         step = Step(move, sight)
         self.steps.append(step)
@@ -259,7 +257,7 @@ class Episode:
             return Misfit(step, tuple(outlooks))
         candidates.note_role()
         if lingered and not candidates.lingers:
-            self.subject.cause(Move(RELEASE_READER, (self.ensemble.sid,), ()), candidates.rows[0], frozenset())
+            self.subject.cause(candidates.event(Move(RELEASE_READER, (self.ensemble.sid,), ())))
         for _, packet in sight.emitted if sight is not None else ():
             if packet is not None:
                 self.coverage.packets[name_of(packet), self.phase] += 1

@@ -75,6 +75,18 @@ Packets: TypeAlias = list[QuorumPacket | None]
 """Packets to one peer."""
 
 
+class Event(msgspec.Struct, frozen=True):
+    """An event: its move, and the state directly after it, before any hidden step.
+
+    The server under test ends the connections with the peers `ending`, and the peers `opening` open one.
+    """
+
+    move: Move
+    after: Row
+    ending: frozenset[Sid] = frozenset()
+    opening: frozenset[Sid] = frozenset()
+
+
 class Outlook(msgspec.Struct, frozen=True):
     """A possible state after an event, and the observations on the way to it.
 
@@ -146,6 +158,11 @@ class Ensemble:
         connection: Connection | None = row[self.model.index[connection_name(self.sid, peer)]]
         return connection
 
+    def opening(self, row: Row, move: Move) -> frozenset[Sid]:
+        """The peers that open a connection with the server under test in a move, be it in the place of another one."""
+        opens = (send.operation for send in operations(self.model, row, move) if isinstance(send.operation, Open))
+        return frozenset(opened.learner for opened in opens if opened.leader == self.sid)
+
     def moves(self, row: Row) -> Iterator[Move]:
         """The moves that are events: all but the hidden steps of the server under test. Some may be impossible."""
         for _, move in listed(self.model, row):
@@ -212,6 +229,12 @@ class Candidates:
         """The rows directly after an event, without hidden steps; no row if the event is impossible in all."""
         fired = (fire(self.ensemble.model, row, move) for row in self.rows)
         return list(dict.fromkeys(row for row in fired if row is not None))
+
+    def event(self, move: Move, outlooks: Iterable[Outlook] = ()) -> Event:
+        """The event of a move that is possible, with these states after it."""
+        row = next(row for row in self.rows if fire(self.ensemble.model, row, move) is not None)
+        ending = frozenset(peer for outlook in outlooks for peer, packet in outlook.emitted if packet is None)
+        return Event(move, self.after(move)[0], ending, self.ensemble.opening(row, move))
 
     def outlooks(self, move: Move) -> list[Outlook]:
         """The possible states after an event and the hidden steps that follow it."""

@@ -6,10 +6,7 @@ that variant.
 
 from collections.abc import Sequence
 
-from checker.engine import Move
-from checker.engine.model import Row
-from harness.twin.candidates import Candidates, DiskState, Ensemble, Outlook, Sight
-from spec.quorum import Sid
+from harness.twin.candidates import Candidates, DiskState, Ensemble, Event, Outlook, Sight
 
 
 class Imitation:
@@ -27,10 +24,9 @@ class Imitation:
         del ensemble
         self._truth = Candidates(self._ensemble, [self._ensemble.model.initial()])
 
-    def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
+    def cause(self, event: Event) -> None:
         """Take the event and the hidden steps behind it."""
-        del after, ending
-        outlook = self._truth.outlooks(move)[0]
+        outlook = self._truth.outlooks(event.move)[0]
         server = self._ensemble.server(outlook.row)
         self._truth.rows = [outlook.row]
         self._truth.note_role()

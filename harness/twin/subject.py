@@ -41,6 +41,7 @@ from harness.twin.candidates import (
     DiskState,
     Emission,
     Ensemble,
+    Event,
     Outlook,
     Sight,
     agree,
@@ -99,11 +100,8 @@ class Subject(Protocol):
     def begin(self, ensemble: Ensemble) -> None:
         """Start a new life with the disk of the model; all earlier ones are forgotten."""
 
-    def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
-        """Make an event happen; `after` is the state directly after it, before any hidden step.
-
-        The server under test ends the connections with the peers `ending`.
-        """
+    def cause(self, event: Event) -> None:
+        """Make an event happen."""
 
     def look(self, outlooks: Sequence[Outlook]) -> Sight:
         """The sight after it; the possible states say for which observations to wait."""
@@ -199,8 +197,9 @@ class RealServer:
 
     # --- events
 
-    def cause(self, move: Move, after: Row, ending: frozenset[Sid]) -> None:
+    def cause(self, event: Event) -> None:
         """Make an event happen."""
+        move, after = event.move, event.after
         self._seen, self._row, self._answers = _Seen(), after, ()
         self._quiet = False
         if move.action != ServerAction.LEARN:
@@ -237,7 +236,7 @@ class RealServer:
         if isinstance(planned, PlannedReconfig) and arguments[0] == self.sid:
             self._session().send(RECONFIG, *incremental(self._members, planned.change))
             self._quiet = True
-        self._end_connections(after, ending)
+        self._end_connections(event)
 
     def _move_thread(self, action: str) -> None:
         """Let a thread of the server under test rest, or go on."""
@@ -249,20 +248,21 @@ class RealServer:
         else:
             self._threads.release(ServerThread.COMMIT if action == RELEASE else ServerThread.PEER)
 
-    def _end_connections(self, after: Row, ending: frozenset[Sid]) -> None:
-        """End the connections that the peers have ended, but for those with the peers `ending`."""
+    def _end_connections(self, event: Event) -> None:
+        """End the connections that the peers have ended, but for those that the server under test ends."""
         for peer in self._ensemble.peers:
             if peer not in self._sockets.quorum:
                 self._gone.discard(peer)
                 continue
-            connection = self._ensemble.connection(after, peer)
-            if holds(connection, peer):
-                if peer in self._gone:  # it has come back on a new connection
-                    self._sockets.end(peer)
-                    self._gone.discard(peer)
+            connection = self._ensemble.connection(event.after, peer)
+            if peer in event.opening:
+                self._sockets.end(peer)
+                self._gone.discard(peer)
+            elif holds(connection, peer):
+                self._gone.discard(peer)
             elif toward(connection, self.sid):
                 self._gone.add(peer)
-            elif peer not in ending:
+            elif peer not in event.ending:
                 self._sockets.end(peer)
 
     def _start(self) -> None:

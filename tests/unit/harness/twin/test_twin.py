@@ -14,7 +14,7 @@ import pytest
 from checker.models.ensemble.actions import ServerAction
 from harness.processes import ServerError
 from harness.twin.campaign import Cast, Episode, Misfit, build, casts, event_text, explained_by
-from harness.twin.candidates import HOLD_READER, Ensemble, Outlook, Sight, agree, explains, synchronisations
+from harness.twin.candidates import HOLD_READER, Ensemble, Event, Outlook, Sight, agree, explains, synchronisations
 from harness.twin.command import Campaign, add_options
 from harness.twin.coverage import Coverage
 from harness.twin.imitation import Imitation
@@ -22,7 +22,18 @@ from spec.quorum import majority_view
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
 from spec.zab.leader_sync import History
-from spec.zab.packets import Ack, AckEpoch, Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
+from spec.zab.packets import (
+    Ack,
+    AckEpoch,
+    Commit,
+    Diff,
+    InformAndActivate,
+    NewLeader,
+    Proposal,
+    QuorumPacket,
+    Snap,
+    Trunc,
+)
 
 CAST = Cast(majority_view((1, 2, 3)))
 SID = 2
@@ -230,6 +241,17 @@ def test_a_change_of_a_role_is_committed_and_activated() -> None:
     assert run.coverage.packets["COMMITANDACTIVATE", "leader BROADCAST"] > 0
     assert run.coverage.packets["INFORMANDACTIVATE", "leader BROADCAST"] > 0
     assert run.ensemble.server(run.candidates.rows[0]).view.voters == {1, 2, 3, 4}
+
+
+def test_a_peer_whose_role_changes_opens_another_connection_in_that_event() -> None:
+    run = reconfigured()
+    events: list[Event] = []
+    cause = run.subject.cause
+    run.subject.cause = lambda event: (events.append(event), cause(event))[1]  # type: ignore[method-assign]
+    deliver(run, 1, 2, 3, 4)
+    ((opening, packet),) = [(event.opening, event.move.arguments[2]) for event in events if event.opening]
+    assert opening == {4}
+    assert isinstance(packet, InformAndActivate)
 
 
 def test_the_view_of_newleader_shows_a_proposal_that_is_not_committed() -> None:
