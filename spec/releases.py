@@ -108,6 +108,7 @@ _EPOCH_BEFORE_LOG = DefectHistory(
     reproduced=(Release(3, 8, 0),),
 )
 _SYNCHRONISED_TXNS_ON_DISK = msgspec.structs.replace(_EPOCH_BEFORE_LOG, introduced=_LOGGED_WITH_NEWLEADER)
+_CHECKED_ORDER = changes("3.9.4 685048a7b", "master e5dd60bf0")
 _COMMITTED_TXNS_ONLY = changes("3.9.3 5a2b99b5b", "master 9fcb805fa")
 _TREE_AS_THE_LOG = changes("3.4.12 e0af6ed75", "3.5.4 ffb81b9a6", "3.6.0 722ba9409")  # the shutdown applies the log
 SINCE_RECONFIG = changes("3.5.0 5428cd4bc")  # ZOOKEEPER-107, the first commit of dynamic reconfiguration
@@ -140,7 +141,7 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     Variant.SNAPSHOT_SURVIVES_TRUNC: DefectHistory(),
     Variant.DISK_ERROR_KEEPS_TREE: DefectHistory(introduced=TREE_KEPT),
     # In a DIFF since 3.9.3 (the fix of ZOOKEEPER-4394), after a TRUNC always.
-    Variant.COMMITTED_LOG_WITH_GAP: DefectHistory(changes("3.9.4 685048a7b", "master e5dd60bf0"), TREE_KEPT),
+    Variant.COMMITTED_LOG_WITH_GAP: DefectHistory(_CHECKED_ORDER, TREE_KEPT),
     Variant.TREE_AHEAD_OF_LOG: DefectHistory(introduced=TREE_KEPT),
     Variant.ACKS_SURVIVE_TRUNCATION: DefectHistory(
         found_here=True,
@@ -176,6 +177,8 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
         reproduced=(Release(3, 8, 6), Release(3, 9, 5)),
         corrected=(Release(3, 9, 5),),
     ),
+    # The fix of ZOOKEEPER-4925 checks the order, and leaves INFORMANDACTIVATE out.
+    Variant.ACTIVATION_NOT_COUNTED: DefectHistory(introduced=_CHECKED_ORDER, reproduced=(Release(3, 9, 5),)),
 }
 """The history of each known defect of ZooKeeper. A variant without an entry is a mutant of this project."""
 

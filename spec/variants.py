@@ -45,6 +45,7 @@ class Variant(enum.Enum):
     PENDING_VIEW_ACTIVATED = "pending-view-activated"
     EPOCH_OF_ACTIVE_VIEW = "epoch-of-active-view"
     LAST_SEEN_FORGOTTEN = "last-seen-forgotten"
+    ACTIVATION_NOT_COUNTED = "activation-not-counted"
     LAST_SEEN_IGNORED = "last-seen-ignored"
     COMMIT_BY_OLD_QUORUM = "commit-by-old-quorum"
     ANY_SUCCESSOR = "any-successor"
@@ -137,6 +138,11 @@ _OF_SERVERS: Mapping[Variant, Defect] = {
     ),
     Variant.LAST_SEEN_FORGOTTEN: Defect(
         "a server that starts twice forgets the view that it has seen last, although it has acknowledged its change",
+        Area.RECONFIGURATION,
+    ),
+    Variant.ACTIVATION_NOT_COUNTED: Defect(
+        "an observer that is synchronised does not count INFORMANDACTIVATE in its check of the order, so the next "
+        "INFORM seems to leave a gap and ends its connection",
         Area.RECONFIGURATION,
     ),
     Variant.LAST_SEEN_IGNORED: Defect(

@@ -271,6 +271,15 @@ _VARIANTS: Sequence[KnownDefect] = (
         "Restart the server that leads without followers.",
         read_from=Release(3, 4, 0),
     ),
+    _variant(
+        Variant.ACTIVATION_NOT_COUNTED,
+        Effect.STOPPED,
+        "Learner.syncWithLeader",
+        "Writes and a `reconfig` that leaves an observer its role are committed while it is synchronised: its "
+        "connection ends, and it tries again.",
+        "None is needed. Call `reconfig` when all observers serve.",
+        scenario="spec/scenarios/reconfiguration/activation-not-counted.yaml",
+    ),
 )
 
 _WITHOUT_VARIANT: Sequence[KnownDefect] = (

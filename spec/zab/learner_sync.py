@@ -99,9 +99,18 @@ def commit_and_activate(peer: Peer, learner: Learner, zxid: int, designated: Sid
 
 
 def inform_and_activate(peer: Peer, learner: Learner, txn: Txn, designated: Sid, rules: ZabRules) -> ZabResult:
-    """INFORMANDACTIVATE: activate the view of this transaction; then it is a proposal and its commit."""
+    """INFORMANDACTIVATE: activate the view of this transaction; then it is a proposal and its commit.
+
+    3.9.4 and 3.9.5 leave it out of `enforceContinuousProposal` (`activation-not-counted`).
+    """
     after, end, configured = _activate(peer, learner, reconfiguration.view_of(txn), designated, rules)
-    return end or inform(after, learner, txn, rules).after(configured)
+    if end is not None:
+        return end
+    if Variant.ACTIVATION_NOT_COUNTED not in rules.variants:
+        return inform(after, learner, txn, rules).after(configured)
+    informed = inform(after, replace(learner, last_queued=0), txn, rules)
+    assert isinstance(informed.state, Learner)  # nothing is compared with a `last_queued` of 0
+    return replace(informed, state=replace(informed.state, last_queued=learner.last_queued)).after(configured)
 
 
 def _activate(

@@ -21,21 +21,27 @@ from spec.zab.state import ZabRules
 
 INVARIANTS = ("OneViewPerVersion", "ActiveViewCommitted", "CommittedViewInForce", "DesignatedLeaderComplete",
               "ActiveViewNeverReturns")  # fmt: skip
-HARM = ("Leadership", "LeaderLogCompleteness")
+HARM = ("Leadership", "LeaderLogCompleteness", "NoBadProposal")
 
 
 def change(*add: int, observers: tuple[int, ...] = (), remove: tuple[int, ...] = ()) -> MembershipChange:
     return MembershipChange(frozenset(add), frozenset(observers), frozenset(remove))
 
 
-def scene(voters: int, changes: tuple[MembershipChange, ...], joiners: int = 0, **budgets: int) -> Setup:
+def scene(
+    voters: int,
+    changes: tuple[MembershipChange, ...],
+    joiners: int = 0,
+    observers: tuple[int, ...] = (),
+    **budgets: int,
+) -> Setup:
     """An ensemble whose leader serves, with joiners that follow it, and the reconfigurations that clients ask for."""
     old = tuple(range(1, voters + 1))
     new = tuple(range(voters + 1, voters + joiners + 1))
-    view = majority_view(old, version=make_zxid(1))
-    members = [Member(sid, File("old", view)) for sid in old]
+    view = majority_view(old, observers, version=make_zxid(1))
+    members = [Member(sid, File("old", view)) for sid in (*old, *observers)]
     members += [Member(sid, File(f"joiner {sid}", majority_view((*old, sid)))) for sid in new]
-    history = (Prologue(old), Prologue(new)) if new else (Prologue(old),)
+    history = (Prologue(old), *(Prologue(later) for later in (observers, new) if later))
     return Setup(
         tuple(members),
         Grain.ORACLE,
@@ -52,6 +58,9 @@ SCENES = {
     Variant.PENDING_VIEW_ACTIVATED: scene(3, (change(4),), 1, disconnects=1),
     Variant.EPOCH_OF_ACTIVE_VIEW: scene(3, REPLACE_ONE, 1, disconnects=2, partitions=1, elections=2),
     Variant.LAST_SEEN_FORGOTTEN: scene(3, REPLACE_ONE, 1, crashes=2, restarts=2, partitions=1, elections=1),
+    Variant.ACTIVATION_NOT_COUNTED: scene(
+        3, (change(remove=(1,)),), observers=(4,), disconnects=1, elections=1, writes=2
+    ),
     Variant.LAST_SEEN_IGNORED: scene(3, (change(4),), 1, crashes=1, elections=1),
     Variant.COMMIT_BY_OLD_QUORUM: scene(3, REPLACE_TWO, 2, crashes=1, elections=1),
     Variant.ANY_SUCCESSOR: scene(4, (change(remove=(4,)),)),
@@ -61,7 +70,7 @@ SCENES = {
 
 
 DEPTH = 14  # of a search, unless the next line has another
-DEPTHS = {Variant.EPOCH_OF_ACTIVE_VIEW: 9, Variant.LAST_SEEN_FORGOTTEN: 12}
+DEPTHS = {Variant.EPOCH_OF_ACTIVE_VIEW: 9, Variant.LAST_SEEN_FORGOTTEN: 12, Variant.ACTIVATION_NOT_COUNTED: 16}
 
 
 def run(setup: Setup, depth: int, *variants: Variant) -> Exploration:

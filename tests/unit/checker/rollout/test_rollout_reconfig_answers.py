@@ -217,7 +217,7 @@ def test_a_question_has_the_defects_of_the_release_and_the_first_leader() -> Non
     model = job_of(spec).model
     text = spec.text
     assert {each.value for each in DEFECTS} == {
-        "pending-view-activated", "last-seen-forgotten", "epoch-of-active-view",
+        "pending-view-activated", "last-seen-forgotten", "epoch-of-active-view", "activation-not-counted",
     }  # fmt: skip
     assert f"variants: [{', '.join(each.value for each in DEFECTS)}]" in text
     assert "- reconfig:\n    add: [4]\n" in text
