@@ -1,9 +1,10 @@
 """`python -m harness`: its commands are those of the package `harness` in the table of all commands.
 
 A command is loaded when it runs, since most need the dependencies of the project. The gate fetches releases before they
-are installed.
+are installed. SIGTERM is handled like Ctrl-C, so that a command ends the servers that it started.
 """
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -42,4 +43,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

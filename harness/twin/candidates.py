@@ -503,7 +503,8 @@ def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
 
     In variants only, a snapshot that survives a TRUNC counts when the files are read again, and before that the log
     does. A learner with ZOOKEEPER-4712 reads its log while a queue is written, or not at all before it serves
-    (`LearnerZooKeeperServer.shutdown`).
+    (`LearnerZooKeeperServer.shutdown`). With `trunc-after-snap` the log keeps a record behind the zxid of a TRUNC,
+    which is that of a snapshot. A learner that does not serve yet keeps that zxid (`ZooKeeperServer.canShutdown`).
     """
     model = outlook.vote
     if model is None or seen is None or model == seen:
@@ -514,7 +515,8 @@ def _same_vote(outlook: Outlook, seen: Vote | None, server: Server) -> bool:
     is_late = Variant.QUEUE_SURVIVES_SHUTDOWN in server.defects and any(
         txn.zxid == seen.zxid for txn in (*server.durable.log, *server.remains.queue)
     )
-    return is_alike and (is_behind or is_late or is_begin)
+    is_cut = Variant.TRUNC_AFTER_SNAP in server.defects and seen.zxid == server.durable.snapshot < model.zxid
+    return is_alike and (is_behind or is_late or is_begin or is_cut)
 
 
 def fits_disk(durable: Durable, disk: DiskState) -> bool:

@@ -10,14 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from checker.models.ensemble.actions import ServerAction
+from checker.models.ensemble.setup import server_name
 from harness.processes import ServerError
 from harness.twin.campaign import Cast, Episode, Misfit, build, casts, event_text, explained_by
 from harness.twin.candidates import HOLD_READER, Ensemble, Event, Outlook, Sight, agree, explains, synchronisations
 from harness.twin.command import Campaign, add_options
 from harness.twin.coverage import Coverage
 from harness.twin.imitation import Imitation
+from spec.durable import Durable
+from spec.election.vote import Vote
 from spec.quorum import majority_view
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
@@ -208,6 +212,26 @@ def test_nothing_seen_contradicts_no_write_unless_it_was_looked_for() -> None:
     assert explains(outlook, Sight(waiting=(make_zxid(2) + 1,)), ensemble)
     assert not explains(outlook, Sight(waiting=()), ensemble)
     assert not explains(outlook, Sight(waiting=(make_zxid(2) + 2,)), ensemble)
+
+
+@pytest.mark.parametrize(
+    ("defects", "zxid", "fits"),
+    [
+        ((), make_zxid(4, 1), True),
+        ((), make_zxid(3, 1), False),
+        ((Variant.TRUNC_AFTER_SNAP,), make_zxid(3, 1), True),
+        ((Variant.TRUNC_AFTER_SNAP,), make_zxid(3, 2), False),
+    ],
+)
+def test_a_vote_may_have_the_zxid_of_a_snapshot_where_a_truncation_keeps_a_record(
+    defects: tuple[Variant, ...], zxid: int, fits: bool
+) -> None:
+    ensemble = build(SID, CAST, frozenset(defects))
+    kept = Durable(4, 4, snapshot=make_zxid(3, 1), log=(Txn(make_zxid(4, 1), 1),))
+    row, place = list(ensemble.model.initial()), ensemble.model.index[server_name(SID)]
+    row[place] = replace(row[place], durable=kept)
+    outlook = Outlook(tuple(row), vote=Vote(SID, kept.last_zxid, 4))
+    assert explains(outlook, Sight(vote=Vote(SID, zxid, 4)), ensemble) is fits
 
 
 def test_one_more_server_observes_in_some_episodes() -> None:

@@ -14,6 +14,7 @@ from spec.election.vote import ServerState
 from spec.quorum import MembershipChange, Reconfiguration, View, changed, hierarchical_view, majority_view
 from spec.server import Server, crash, start, step
 from spec.txn import Txn, make_zxid
+from spec.variants import Variant
 from spec.zab import leader as spec_leader
 from spec.zab import reconfiguration
 from spec.zab.events import ClientWrite, Receive, ZabEvent
@@ -24,6 +25,7 @@ from spec.zab.packets import (
     CommitAndActivate,
     Diff,
     FollowerInfo,
+    Inform,
     InformAndActivate,
     LeaderInfo,
     NewLeader,
@@ -272,6 +274,19 @@ def test_a_release_sees_a_pending_view_before_uptodate_and_forgets_the_committed
     later = Proposal(Txn(SECOND, Reconfiguration(back)))
     assert after(waits, later).last_seen == moved
     assert after(waits, later, rules=replace(RULES, sees_early=True)).last_seen == back
+
+
+def test_an_observer_counts_a_reconfiguration_in_its_check_of_the_order_and_the_variant_does_not():
+    """`enforceContinuousProposal` of 3.9.4 and 3.9.5 is not called at INFORMANDACTIVATE."""
+    watched, smaller = majority_view((1, 2, 3), (4,), make_zxid(1)), majority_view((2, 3), (4,), SECOND)
+    change, third = Txn(SECOND, Reconfiguration(smaller)), make_zxid(1, 3)
+    packets = (Inform(Txn(FIRST, 1)), InformAndActivate(change, 3), Inform(Txn(third, 2)))
+    joining_4 = after(replace(following(4, watched), zab=Learner(3)), LeaderInfo(1), Diff(make_zxid(1)))
+    joined = after(joining_4, *packets).zab
+    assert isinstance(joined, Learner) and [txn.zxid for txn in joined.not_logged] == [FIRST, SECOND, third]
+    variant = replace(RULES, variants=frozenset({Variant.ACTIVATION_NOT_COUNTED}))
+    assert after(joining_4, *packets[:2], rules=variant).view == smaller
+    assert after(joining_4, *packets, rules=variant).zab is None
 
 
 def test_a_leader_that_serves_sends_its_active_view_to_a_learner_and_the_pending_one_as_a_proposal():
