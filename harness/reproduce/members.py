@@ -1,7 +1,7 @@
 """The members of an ensemble that can be reconfigured: all servers have one configuration, with names for addresses.
 
-Each server resolves the names by a table of its own: its own name is the loopback address, and another name is the
-address of the proxy between the two.
+Each server has another table of names: the name of the server itself is the loopback address, and the name of a peer
+is the address of the proxy between them.
 
 Source: `java.net.InetAddress` (the property `jdk.net.hosts.file`).
 """
@@ -44,7 +44,7 @@ class Members:
         return {(sid, peer): self.host(sid, peer) for sid in self.sids for peer in self.sids if sid != peer}
 
     def java_option(self, reader: Sid, directory: Path) -> str:
-        """Write the table of names of a server into its directory; the option of Java that names it."""
+        """Write the table of names into the directory of a server, and return Java's option for it."""
         file = directory / "hosts"
         file.write_text(self.hosts_file(reader), encoding="ascii")
         return f"-Djdk.net.hosts.file={file}"

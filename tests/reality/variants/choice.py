@@ -83,7 +83,7 @@ WITHOUT_EVENTS = {
 }
 """The defects that need an event which the driver does not cause, so that a release does not show them in its runs."""
 OF_DISCOVERY = frozenset({Variant.EPOCH_OF_ACTIVE_VIEW})
-"""The defects of discovery: its packets are steps of their own in their runs, and not a part of the election."""
+"""The defects of discovery. In their runs its packets are steps, and not a part of the election."""
 HIDDEN = frozenset({Variant.COMMITS_AFTER_UPTODATE, Variant.EPOCH_BEFORE_LOG})
 """The defects that change nothing in a release with ZOOKEEPER-3911, whose NEWLEADER logs and applies nothing."""
 LOSE_QUORUM, CRASH, FILL_DISK = ServerAction.LOSE_QUORUM, ServerAction.CRASH, ServerAction.FILL_DISK

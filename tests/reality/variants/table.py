@@ -107,9 +107,9 @@ _BEHIND = """\
 - **A record that is written again.** A TRUNC of `trunc-after-snap` leaves a record in the log, and the leader sends
   it again. A file of the log is named after its first record, and 3.8.0 empties the one of that name before it
   writes. So the record is gone for a moment. The model has no files and keeps it, so such runs are left out.
-- **A view.** A learner of a release sees the view of a proposal when it reads it, and that of the model with NEWLEADER.
-  A server that looks for a leader takes a later view before it decides, and that of the model may decide first. Such
-  runs are left out. The discovery of `epoch-of-active-view` is packet by packet.
+- **A view.** A learner of a release sees the view of a proposal at once, and the model sees it with NEWLEADER. A server
+  without a leader takes a later view before it decides, and the model may decide first. Such runs are left out. The
+  discovery of `epoch-of-active-view` is packet by packet.
 - **SNAP.** A SNAP in ZOOKEEPER-4646 and 4685 was in the queue of the disk once. 3.8.4 refuted it in 3 of 3 runs, and
   the snapshot is written before the acknowledgement since then (`Learner.syncWithLeader`).
 
