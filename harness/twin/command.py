@@ -63,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
         saved = None if options.replay is None else _read(options)
         with directories(options.keep) as folder:
             sids = range(1, options.servers + 2)  # one more may observe
-            subject = RealServer(options.release, tuple(sids), options.server, folder, compile_shim(folder))
+            shim = compile_shim(folder)
+            subject = RealServer(options.release, tuple(sids), options.server, folder, shim, patient=saved is not None)
             try:
                 return Campaign(options, subject).run(saved)
             finally:

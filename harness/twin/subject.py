@@ -123,10 +123,16 @@ class _Seen:
 
 
 class RealServer:
-    """A process of a release, or of our own node, below `directory`."""
+    """A process of a release, or of our own node, below `directory`.
 
-    def __init__(self, release: str, sids: tuple[Sid, ...], sid: Sid, directory: Path, shim: Path) -> None:
-        self.sid, self.has_clients = sid, release != NODE
+    Nothing shows that a learner which does not serve has handled a packet. So its end of a connection may be seen only
+    after a later event. A `patient` look waits for it.
+    """
+
+    def __init__(
+        self, release: str, sids: tuple[Sid, ...], sid: Sid, directory: Path, shim: Path, *, patient: bool = False
+    ) -> None:
+        self.sid, self.has_clients, self._patient = sid, release != NODE, patient
         self._home = directory / f"server-{sid}"
         self._home.mkdir(parents=True)
         self._members = {member.sid: member for member in members(sids)}
@@ -369,7 +375,8 @@ class RealServer:
                     self._quiet = not self._fence(fitting[0])
                     if not self._quiet:
                         continue
-                    if self._has_two_views(fitting) and time.monotonic() - self._caused < REST_SECONDS:
+                    waits = self._patient or self._has_two_views(fitting)
+                    if waits and time.monotonic() - self._caused < REST_SECONDS:
                         self._sockets.pump(POLL_SECONDS)
                         continue
                 return sight
