@@ -245,7 +245,7 @@ class RealServer:
         self._end_connections(event)
 
     def _move_thread(self, action: str) -> None:
-        """Let a thread of the server under test rest, or go on."""
+        """Let a thread of the server under test rest, or continue."""
         if action == HOLD:
             self._session()  # a new session would wait for the thread
             self._threads.hold(ServerThread.COMMIT)
@@ -289,7 +289,7 @@ class RealServer:
         return bool(self._row) and self._ensemble.connection(self._row, peer) is not None
 
     def _elect(self, leader: Sid, vote: Vote) -> None:
-        """Let the server under test decide at once: those who have decided tell it so in its own round."""
+        """Let the server under test decide immediately: peers that have decided notify it in its own round."""
         deadline = time.monotonic() + SECONDS
         while (looking := self._sockets.looking) is None or looking.election_epoch <= self._decided:
             if time.monotonic() > deadline:
@@ -414,7 +414,7 @@ class RealServer:
                 return
 
     def _sight(self, outlooks: Sequence[Outlook], *, whole: bool = False) -> Sight:
-        """The sight of what an outlook has, or the whole sight."""
+        """The parts of the sight that some outlook has, or the whole sight."""
         self._sockets.pump(0)
         seen = self._seen
         for peer, end in self._sockets.quorum.items():

@@ -149,7 +149,7 @@ def commit(peer: Peer, learner: Learner, zxid: int, rules: ZabRules) -> ZabResul
 def _unlisted(learner: Learner, applied: tuple[Txn, ...], rules: ZabRules) -> Learner:
     """ZOOKEEPER-4925: `processTxn(TxnHeader, Record)` applies transactions and does not add them to `committedLog`.
 
-    Up to 3.9.2 it applies what is committed after TRUNC or SNAP, and in 3.9.3 what is committed in a DIFF too.
+    Up to 3.9.2 it applies the transactions committed after TRUNC or SNAP, and in 3.9.3 also those committed in a DIFF.
     """
     if Variant.COMMITTED_LOG_WITH_GAP not in rules.variants or not applied:
         return learner
@@ -263,8 +263,8 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
 def _see_proposed(peer: Peer, txns: Sequence[Txn]) -> tuple[Peer, Effects]:
     """See the views in proposals that are about to be logged.
 
-    Not earlier: a server keeps one view beside its active one, and until UPTODATE that may be a committed view, which
-    the proposed one must not replace. Releases see it when they read it (`ZabRules.sees_early`).
+    Not earlier: a server keeps one view besides its active one, and until UPTODATE that may be a committed view. The
+    proposed one must not replace it. Releases see it when they read it (`ZabRules.sees_early`).
     """
     effects: list[Effect] = []
     for view in filter(None, map(reconfiguration.view_of, txns)):
