@@ -232,9 +232,10 @@ class Candidates:
 
     def event(self, move: Move, outlooks: Iterable[Outlook] = ()) -> Event:
         """The event of a move that is possible, with these states after it."""
-        row = next(row for row in self.rows if fire(self.ensemble.model, row, move) is not None)
+        fired = ((row, fire(self.ensemble.model, row, move)) for row in self.rows)
+        row, after = next((row, after) for row, after in fired if after is not None)
         ending = frozenset(peer for outlook in outlooks for peer, packet in outlook.emitted if packet is None)
-        return Event(move, self.after(move)[0], ending, self.ensemble.opening(row, move))
+        return Event(move, after, ending, self.ensemble.opening(row, move))
 
     def outlooks(self, move: Move) -> list[Outlook]:
         """The possible states after an event and the hidden steps that follow it."""
