@@ -11,10 +11,9 @@ Sources: the z3 guide on "on-clause" callbacks; Marques-Silva and Sakallah, GRAS
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import z3
 
@@ -400,16 +399,6 @@ def _core(sentences: _Sentences, instances: Sequence[_Instance], seconds: float)
         return None
     needed = {str(label) for label in solver.unsat_core()}
     return [instance for label, instance in labels.items() if label in needed]
-
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "<=": operator.le,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "div": operator.truediv,  # of integers of z3
-}
 
 
 class _CaseSearch:
