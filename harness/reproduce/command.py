@@ -23,15 +23,22 @@ from harness.reproduce.driver import reproduce
 from harness.reproduce.ends import Effect, Outcome, Reproduction, StepReport
 from harness.reproduce.gates import compile_shim
 from harness.reproduce.recorder import Recorder
-from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, with_corrections, with_losses, without
+from harness.reproduce.schedule import (
+    FIRST_WITH_RECONFIG,
+    Schedule,
+    ScheduleError,
+    check_release,
+    load_schedule,
+    with_corrections,
+    with_losses,
+    without,
+)
 from spec.quorum import Sid
-from spec.releases import Release, release_named
 from spec.text import between
 
 WIDTH = 110
 Execution = Callable[[Path, Recorder | None], Reproduction]
 """One run below an empty directory."""
-FIRST_WITH_RECONFIG = Release(3, 5, 0)
 OF_WRITES = frozenset({Effect.LOST, Effect.REVERSED, Effect.DIFFERENT})
 DESCRIPTION = "Executes a counterexample of the checker on real servers."
 
@@ -98,11 +105,7 @@ def _schedule(options: argparse.Namespace) -> Schedule | HandMade:
         return by_hand.with_corrections() if options.with_correction else by_hand
     schedule = load_schedule(file)
     if schedule.setup.gossip:
-        if release_named(options.release) < FIRST_WITH_RECONFIG:
-            raise ScheduleError(
-                f"{schedule.name}: ZooKeeper {options.release} has no reconfigurations; write a release from "
-                f"{FIRST_WITH_RECONFIG} on"
-            )
+        check_release(schedule.name, options.release, FIRST_WITH_RECONFIG, "has no reconfigurations")
         if options.record is not None:
             raise ScheduleError(f"--record: {schedule.name} has reconfigurations, which a recording does not have")
     if options.without is not None:

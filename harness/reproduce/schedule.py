@@ -45,6 +45,7 @@ from checker.user_files import read_trace_text
 from harness.corrections.choice import CORRECTIONS, corrected, corrections_of
 from spec.config import ConfigError
 from spec.quorum import Sid
+from spec.releases import TAGGED, Release, release_named
 from spec.server import Server
 from spec.zab.packets import (
     Commit,
@@ -62,6 +63,15 @@ from spec.zab.state import Append, Leader, Learner, logged_and_queued
 
 class ScheduleError(Exception):
     """A file is not a run that the driver can execute; the message has the file, the mistake and the remedy."""
+
+
+FIRST_WITH_RECONFIG = Release(3, 5, 0)
+
+
+def check_release(name: str, release: str, since: Release, lack: str) -> None:
+    """Raises ScheduleError for a release before `since`; `lack` is the reason, after "ZooKeeper 3.4.14"."""
+    if release_named(release, TAGGED) < since:
+        raise ScheduleError(f"{name}: ZooKeeper {release} {lack}; write a release from {since} on")
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from checker.models.ensemble import Setup
 from harness.processes import ServerError
 from harness.reproduce.by_hand.servers import Bench
 from harness.reproduce.ends import Effect, Outcome, Reproduction, StepReport
-from harness.reproduce.schedule import ScheduleError, corrections_for
+from harness.reproduce.schedule import FIRST_WITH_RECONFIG, ScheduleError, check_release, corrections_for
 from harness.servers import Servers
 from spec.quorum import Sid
-from spec.releases import Release, release_named
+from spec.releases import Release
 
 
 class HandStep(NamedTuple):
@@ -47,7 +47,7 @@ class HandMadeRun(ABC):
     sids: ClassVar[tuple[Sid, ...]]
     is_needed: ClassVar[bool] = True
     """Whether the driver cannot execute the scenario itself."""
-    since: ClassVar[Release] = Release(3, 5, 0)
+    since: ClassVar[Release] = FIRST_WITH_RECONFIG
     """The first release with the requests of the steps, by default that of `reconfig`."""
     servers: Servers
 
@@ -106,9 +106,7 @@ class HandMade:
 
     def check(self, release: str) -> None:
         """Raises ScheduleError for a release that does not have the requests of the steps."""
-        if release_named(release) < self.run.since:
-            right = f"write a release from {self.run.since} on"
-            raise ScheduleError(f"{self.name}: ZooKeeper {release} lacks the requests of this schedule; {right}")
+        check_release(self.name, release, self.run.since, "lacks the requests of this schedule")
 
     def with_corrections(self) -> "HandMade":
         """The schedule for servers whose defect is corrected. Raises ScheduleError if there is no correction."""

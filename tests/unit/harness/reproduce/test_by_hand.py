@@ -19,7 +19,7 @@ from harness.reproduce.by_hand.catalogue import RUNS, hand_made_of
 from harness.reproduce.by_hand.hand_made import HandMade, HandMadeRun, HandStep, carry_out
 from harness.reproduce.by_hand.servers import Bench
 from harness.reproduce.ends import Effect, Outcome, Reproduction, StepReport
-from harness.reproduce.schedule import ScheduleError, load_schedule
+from harness.reproduce.schedule import FIRST_WITH_RECONFIG, ScheduleError, check_release, load_schedule
 from harness.servers import Servers
 
 SCENARIOS = {path.stem: path for path in bundled()}
@@ -115,6 +115,14 @@ class TestControls:
             assert main(["reproduce", name, "--release", release]) == 2
             reason = f"ZooKeeper {release} lacks the requests of this schedule; write a release from {since} on"
             assert capsys.readouterr().err.endswith(f": {reason}\n")
+
+    def test_a_release_outside_of_the_models_is_compared_too(self) -> None:
+        """3.6.2 has `reconfig` and 3.4.13 has not; no model is like either of them."""
+        check_release("a run", "3.6.2", FIRST_WITH_RECONFIG, "has no reconfigurations")
+        with pytest.raises(
+            ScheduleError, match=r"^a run: ZooKeeper 3\.4\.13 has no reconfigurations; write a release "
+        ):
+            check_release("a run", "3.4.13", FIRST_WITH_RECONFIG, "has no reconfigurations")
 
     def test_a_schedule_by_hand_has_no_recording(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["reproduce", "restore-undone", "--release", "3.9.5", "--record", str(tmp_path / "recording")]) == 2
